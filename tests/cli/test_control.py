@@ -56,18 +56,6 @@ def test_pause_and_resume(gapless, orders) -> None:
     assert gapless("status", "--json").json["partitions"][0]["state"] == "unserved"
 
 
-def test_one_partition_as_json(gapless, orders) -> None:
-    where = ("billing", "--topic", "orders", "--partition", "0", "--json")
-    assert gapless("pause", *where).json == {
-        "group": "billing",
-        "topic": "orders",
-        "partition": 0,
-        "new_pauses": 1,
-        "workers_finishing": 0,
-    }
-    assert gapless("resume", *where).json["ended_pauses"] == 1
-
-
 @pytest.mark.long
 def test_a_seek_is_a_dry_run_first(gapless, orders, conn) -> None:
     done = gapless("seek", "billing", "--offset", "7")

@@ -87,33 +87,6 @@ def test_a_group_or_topic_that_is_not_there(gapless, letters, conn, verb, kind) 
     assert len(gapless("dlq", "list", "--group", "billing", "--json").json) == 2, "of old"
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"\xff\xfe\n", "can't decode byte 0xff"),
-        (
-            b"[]\n",
-            "line 1 is not a unit as gapless dlq export writes it: '[]' is not a JSON object",
-        ),
-        (b"null\n", "'null' is not a JSON object"),
-        (b'{"a": 1}\n', "'group' is missing"),
-        (b"\0\n", "line 1 is not a unit"),
-        (b'{"group": "b', "is not a JSON object"),
-        (b"[" * 100_000, "is not a unit"),
-    ],
-)
-def test_import_of_what_is_none(gapless, letters, conn, tmp_path, content, message) -> None:
-    path = tmp_path / "letters"
-    path.write_bytes(content)
-    done = gapless("dlq", "import", str(path))
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
-    assert "nothing was changed" in done.err
-    assert done.err.count("\n") == 1
-    assert states(conn) == {1: "dead", 4: "dead"}
-
-
 def test_import_of_nothing(gapless, letters, tmp_path) -> None:
     path = tmp_path / "letters"
     path.write_bytes(b"\n")
@@ -244,23 +217,6 @@ def test_discard(gapless, letters, conn) -> None:
 
 
 @pytest.mark.long
-def test_redrive_what_died_of_a_bad_deploy(gapless, letters, conn) -> None:
-    """By when it died and what of, by the database's clock; nothing else is touched."""
-    conn.execute(
-        "update gapless.dead_letter set died_ts = died_ts - interval '3 h',"
-        " last_failed_ts = last_failed_ts - interval '3 h' where first_offset = 1"
-    )
-    shown = gapless("dlq", "redrive", "--since", "2h", "--error", "last line", "--dry-run")
-    assert (shown.code, states(conn)) == (0, {1: "dead", 4: "dead"})
-    assert gapless("dlq", "redrive", "--since", "2h", "--error", "no such", "--yes").code == 0
-    assert states(conn) == {1: "dead", 4: "dead"}
-    assert gapless("dlq", "redrive", "--since", "2h", "--error", "last line", "--yes").code == 0
-    assert states(conn) == {1: "dead", 4: "waiting"}
-    assert gapless("dlq", "redrive", "--since", "4h", "--error", "LAST LINE", "--yes").code == 0
-    assert states(conn) == {1: "waiting", 4: "waiting"}
-
-
-@pytest.mark.long
 def test_parked(gapless, letters, conn) -> None:
     """Who is parked says behind whom; who parks says whom."""
     conn.execute(
@@ -341,11 +297,9 @@ def test_import_takes_nothing_that_may_have_been_handled(gapless, letters, conn,
     assert states(conn) == {1: "dead", 4: "dead"}
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"group": 1}', '"x"'])
-def test_a_broken_line_is_named_and_nothing_is_imported(gapless, letters, conn, line) -> None:
+def test_a_broken_line_is_named_and_nothing_is_imported(gapless, letters, conn) -> None:
     good = gapless("dlq", "export").lines[0].replace("1.10", "1.20")
-    complaint = gapless("dlq", "import", stdin=f"{good}\n\n{line}\n").complaint()
+    complaint = gapless("dlq", "import", stdin=f"{good}\n\n{{\n").complaint()
     assert complaint.startswith("standard input line 3 is not a unit as gapless dlq export")
     stored = "select count(*) from gapless.dead_letter_event where payload::text like '%1.20%'"
     assert conn.execute(stored).fetchone() == (0,)

@@ -87,10 +87,6 @@ def test_without_a_server(bare) -> None:
     assert levels(done) == {"connection": "FAIL"}
 
 
-def test_a_wrong_dsn_is_bad_input(bare) -> None:
-    assert "not a connection string" in bare("doctor", "--dsn", "what is this").complaint()
-
-
 @pytest.mark.long
 def test_of_many_findings_the_worst_are_told_and_the_others_counted(gapless, conn) -> None:
     ensure_topic(conn, "orders", partitions=8)

@@ -15,7 +15,6 @@ from gapless.cli.main import main
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema
 from gapless.ops.install import is_installed
-from support.servers import until
 
 
 @pytest.fixture
@@ -103,27 +102,6 @@ def test_init_with_a_number_of_partitions(empty, tmp_path) -> None:
 
 
 @pytest.mark.long
-def test_init_refuses_before_it_changes_anything(empty, empty_dsn: str) -> None:
-    empty("init", "--partitions", "3")
-    with psycopg.connect(empty_dsn, autocommit=True) as conn:
-        conn.execute("update gapless.migration set digest = 'x' where name = 'publish'")
-        empty("init", "--partitions", "5").complaint()
-        row = conn.execute("select digest from gapless.migration where name = 'publish'").fetchone()
-    assert row == ("x",)
-
-
-@pytest.mark.long
-def test_init_takes_the_chunks_of_the_configuration(empty, tmp_path, empty_dsn: str) -> None:
-    config = tmp_path / "gapless.yml"
-    config.write_text("chunkEvents: 20000\nchunksAhead: 4\n")
-    assert "made 5 chunks of 20,000 events" in empty("init", "--config", str(config)).out
-    empty("init")  # the defaults leave alone what somebody chose
-    with psycopg.connect(empty_dsn) as conn:
-        row = conn.execute("select chunk_events, chunks_ahead from gapless.log_config").fetchone()
-    assert row == (20000, 4)
-
-
-@pytest.mark.long
 def test_init_sql_is_what_init_would_run(empty, empty_dsn: str) -> None:
     script = empty("init", "--sql")
     assert (script.code, script.err) == (0, "")
@@ -144,21 +122,6 @@ def test_init_of_two_at_once(start, empty_dsn: str) -> None:
     both = "".join(out for out, _ in ended)
     assert both.count("created topic outbox") == 1
     assert both.count("baseline") == 1
-
-
-@pytest.mark.long
-def test_one_of_two_at_once_has_made_the_topic(start, empty, empty_dsn: str) -> None:
-    empty("init")
-    with psycopg.connect(empty_dsn) as conn:
-        conn.execute(
-            "lock table gapless.guard_topics in exclusive mode"
-        )  # both have looked, none has made
-        words = ("topics", "create", "flights", "--dsn", empty_dsn)
-        processes = [start(*words) for _ in range(2)]
-        waiting = "select count(*) = 2 from pg_locks where locktype = 'relation' and not granted"
-        assert until(lambda: conn.execute(waiting).fetchone() == (True,))
-    said = sorted(process.communicate(timeout=60)[0] for process in processes)
-    assert [line.split(":")[0].split(" topic")[0] for line in said] == ["created", "nothing to do"]
 
 
 def test_a_database_that_lacks_characters_is_refused(bare, server_dsn: str) -> None:

@@ -84,11 +84,3 @@ def test_changes_as_json(bare, gapless, empty_dsn: str) -> None:
     assert isinstance(chunk["bytes"], int)
     assert gapless("retention", "--apply", "--json").json == {"dropped": []}
     assert gapless("dlq", "import", "--dry-run", "--json").json == {"dry_run": True, "units": []}
-
-
-@pytest.mark.long
-def test_tables_show_what_they_did(gapless) -> None:
-    """A number that is for scripts alone makes no column."""
-    gapless("topics", "create", "orders")
-    assert "RETENTION-S" not in gapless("topics").out
-    assert "BYTES" not in gapless("retention").out

@@ -21,25 +21,6 @@ def test_help_lists_every_command(bare) -> None:
     assert "cannot be loaded" not in done.out
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(bare, command: str) -> None:
-    done = bare(command, "--help")
-    assert done.code == 0
-    assert done.err == ""
-    assert done.out.startswith(f"usage: gapless {command}")
-    assert "--dsn" in done.out
-
-
-@pytest.mark.parametrize(
-    "words", [["topics", "create"], ["groups", "show"], ["dlq", "show"], ["dlq", "list"]]
-)
-def test_every_verb_has_help(bare, words: list[str]) -> None:
-    done = bare(*words, "--help")
-    assert done.code == 0
-    assert done.out.startswith(f"usage: gapless {' '.join(words)}")
-
-
 def test_version(bare) -> None:
     done = bare("--version")
     assert done.code == 0
@@ -88,22 +69,6 @@ def test_dsn_flag_wins_over_environment_over_config(bare, dsn: str, tmp_path) ->
     assert "/nowhere/environment" in bare(*words, GAPLESS_DSN=nowhere).complaint(3)
     assert bare(*words, "--dsn", dsn, GAPLESS_DSN=nowhere).code == 0
     assert "/nowhere/libpq" in bare("topics", PGHOST="/nowhere/libpq").complaint(3)
-
-
-def test_libpq_environment_alone_is_enough(bare, conn) -> None:
-    info = conn.info
-    libpq = {"PGHOST": info.host, "PGPORT": str(info.port), "PGUSER": info.user}
-    done = bare("topics", "--json", PGDATABASE=info.dbname, PGPASSWORD=info.password, **libpq)
-    assert (done.code, done.json) == (0, [])
-
-
-@pytest.mark.long
-def test_warnings_of_the_configuration_are_chatter(gapless, tmp_path) -> None:
-    config = tmp_path / "db-event-consumer.yml"
-    config.write_text("groupId: g\npartitionId: 0\n")
-    done = gapless("topics", "--json", "--config", str(config))
-    assert (done.code, done.json) == (0, [])
-    assert done.err.startswith("gapless: warning: partitionId is ignored")
 
 
 def test_debug_shows_the_traceback(bare) -> None:

@@ -28,17 +28,6 @@ def test_a_role_without_any_right(bare, role, words: tuple[str, ...], remedy: st
     assert remedy in line
 
 
-@pytest.mark.long
-def test_a_producer(bare, role) -> None:
-    dsn = role("gapless_producer")
-    assert bare("publish", "orders", "1", "--dsn", dsn).code == 0
-    assert bare("publish", "orders", "-", "--dsn", dsn, stdin='{"payload": 1}\n' * 500).code == 0
-    for words in (("topics",), ("tail", "orders"), ("groups", "create", "g", "orders")):
-        complaint = bare(*words, "--dsn", dsn).complaint()
-        assert "permission denied for" in complaint
-        assert complaint.endswith(": grant it gapless_consumer")
-
-
 def test_a_producer_that_waits_is_refused_before_it_publishes(bare, role, conn) -> None:
     complaint = bare("publish", "orders", "1", "--wait", "--dsn", role("gapless_producer"))
     assert "grant it gapless_consumer, or leave --wait out" in complaint.complaint()
@@ -88,13 +77,6 @@ def test_an_operator(bare, role) -> None:
     checks = {check["name"]: check for check in done.json["checks"]}
     assert checks["privileges"]["text"].endswith("may publish, run supervisors and read the log")
     assert not [name for name, check in checks.items() if "may not look" in check["text"]]
-
-
-def test_doctor_of_a_role_without_any_right(bare, role) -> None:
-    done = bare("doctor", "--json", "--dsn", role())
-    assert (done.code, done.err) == (1, "")
-    assert done.json["checks"][-1]["name"] == "schema"
-    assert "grant it gapless_consumer" in done.json["checks"][-1]["remedy"]
 
 
 @pytest.mark.long

@@ -1,7 +1,6 @@
 """publish: what a line says is what is in the log, and a bad line is named."""
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -62,12 +61,6 @@ def test_options_stand_anywhere(gapless, conn, orders, words: tuple[str, ...]) -
     assert (event["payload"], event["key"]) == ('{"a": 1}', "AA")
 
 
-def test_one_event_of_a_named_transaction(gapless, conn, orders) -> None:
-    name = "6B29FC40-CA47-1067-B31D-00DD010662DA"
-    assert gapless("publish", "orders", "1", "--transaction-id", name).out == f"{name.lower()}\n"
-    assert stored(conn)[0]["transaction_id"] == UUID(name)
-
-
 def test_lines(gapless, conn, orders, tmp_path) -> None:
     file = tmp_path / "events.jsonl"
     file.write_bytes(
@@ -116,12 +109,6 @@ def test_one_transaction(gapless, conn, orders) -> None:
     done = gapless("publish", "orders", "-", "--one-transaction", stdin=lines)
     assert "published 2,500 events in 1 transaction," in done.err
     assert len({event["xid"] for event in stored(conn)}) == 1
-
-
-def test_no_lines(gapless, orders) -> None:
-    done = gapless("publish", "orders", "-", "--wait", stdin=b"")
-    assert done.code == 0
-    assert "published 0 events in 0 transactions" in done.err
 
 
 BAD_LINES = [
@@ -260,22 +247,3 @@ select count(*) from pg_stat_activity
 where datname = current_database() and application_name = 'gapless/publish'
   and state = 'active' and query ~* '^commit'
 """
-
-
-def test_create(gapless, orders) -> None:
-    made = gapless("publish", "new", "1", "--create", "--partitions", "3")
-    assert made.code == 0
-    assert made.err.startswith("gapless: created topic new with 3 partitions\n")
-    again = gapless("publish", "new", "1", "--create")
-    assert (again.code, "created" in again.err) == (0, False)
-
-
-@pytest.mark.long
-def test_a_fifo_is_a_file(gapless, start, conn, orders, tmp_path) -> None:
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    process = start("publish", "orders", "--file", str(fifo))
-    with fifo.open("w") as pipe:
-        pipe.write('{"payload": 1}\n')
-    assert process.wait(timeout=30) == 0
-    assert len(stored(conn)) == 1

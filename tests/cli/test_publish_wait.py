@@ -91,28 +91,6 @@ def test_an_ordered_group(start, conn, dsn, queue: Queue) -> None:
     assert process.wait(timeout=60) == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--wait", "group:nobody"], 'there is no group "nobody": gapless groups lists them'),
-        (["--wait", "group:other"], "group other does not handle topic mails"),
-        (["--wait", "group:"], "of which group? Write --wait group:NAME"),
-        (["--wait=sender"], "write --wait, or --wait group:NAME"),
-        (["--timeout", "5"], "--timeout is for --wait"),
-        (["--wait", "group:sender", "--timeout", "0"], "must be from 1 to"),
-    ],
-)
-def test_what_cannot_be_waited_for_publishes_nothing(
-    gapless, conn, queue: Queue, words: list[str], says: str
-) -> None:
-    conn.execute("select gapless.create_topic('others', 1)")
-    conn.execute("select gapless.create_group('other', 'others')")
-    done = gapless("publish", "mails", "1", *words)
-    assert done.code == 2
-    assert says in done.err
-    assert stored(conn) == 4
-
-
 def test_the_flag_alone_takes_no_word(gapless, conn, queue: Queue) -> None:
     """It may stand before the topic and before the payload, as it could before it had a value."""
     for words in (["--wait", "mails", "1"], ["mails", "--wait", "1"], ["mails", "1", "--wait"]):

@@ -8,9 +8,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gapless import testing
-from gapless.consume.user.handler import Handler
-from gapless.consume.user.load import load_handlers
 from gapless.db.connect import connect
 from gapless.log.topics import ensure_topic
 from support.servers import until
@@ -101,23 +98,8 @@ def test_a_topic_that_nobody_made_is_refused(gapless, conn, app) -> None:
 
 
 @pytest.mark.long
-def test_nothing_is_made_when_one_of_several_is_refused(gapless, conn, app) -> None:
-    assert (
-        "app:mistaken: " in gapless("run", app, DB_EVENT_CONSUMER_TOTALPARTITIONS="3").complaint()
-    )
-    assert topics(conn) == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("how", ["flag", "environment", "file"])
-def test_a_topic_is_made_on_request_and_the_log_says_so(
-    start: Start, conn, app, tmp_path, how
-) -> None:
-    path = tmp_path / "gapless.yml"
-    path.write_text("createTopics: true\n" if how == "file" else "")
-    words = ["--create-topics"] if how == "flag" else []
-    env = {"GAPLESS_CREATETOPICS": "true"} if how == "environment" else {}
-    process = start("run", f"{app}:mistaken", *words, "--config", str(path), **env)
+def test_a_topic_is_made_on_request_and_the_log_says_so(start: Start, conn, app) -> None:
+    process = start("run", f"{app}:mistaken", "--create-topics")
     joined(conn, process)
     assert "created topic ordrs, partitions: 8" in ended(process)
     assert topics(conn) == [(2, "ordrs", 8)]
@@ -144,16 +126,6 @@ def test_a_handler_that_names_no_topic_gets_that_of_the_settings(
     assert [name for _, name, _ in topics(conn)] == ["orders"]
 
 
-def test_a_test_gives_it_the_default(dsn: str, conn, app) -> None:
-    conn.execute("create table handled (topic text, key text)")
-    testing.install(dsn, topics={"outbox": 2})
-    conn.execute(INSERT, ["k"])
-    (handler,) = load_handlers(f"{app}:unnamed")
-    assert isinstance(handler, Handler)
-    assert testing.drain(dsn, handler).units == 1
-    handles(conn, "k")
-
-
 @pytest.mark.long
 def test_init_and_then_light_portals_file(bare, start: Start, empty_dsn: str, app, config) -> None:
     """Another topic may have been made meanwhile: id 1 stays that of the outbox."""
@@ -170,21 +142,6 @@ def test_init_and_then_light_portals_file(bare, start: Start, empty_dsn: str, ap
         assert topics(conn) == [(1, "outbox", 1), (2, "orders", 8)]
     for words in ((), config):
         assert bare("init", *words, **env).out.startswith("nothing to do: "), words
-
-
-@pytest.mark.long
-def test_light_portals_file_and_then_init(bare, start: Start, empty_dsn: str, app, config) -> None:
-    env = {"GAPLESS_DSN": empty_dsn}
-    assert "run gapless init" in bare("run", f"{app}:unnamed", *config, **env).complaint_last()
-    assert "created topic outbox with 1 partition\n" in bare("init", *config, **env).out
-    with connect(empty_dsn, role="test") as conn:
-        conn.execute("create table handled (topic text, key text)")
-        process = start("run", f"{app}:unnamed", *config, "--dsn", empty_dsn)
-        joined(conn, process)
-        assert bare("init", **env).out.startswith("nothing to do: ")
-        conn.execute(INSERT, ["k"])
-        handles(conn, "k")
-        assert "created topic" not in ended(process)
 
 
 @pytest.mark.long

@@ -158,11 +158,6 @@ def wait_for_listen(conn: psycopg.Connection) -> None:
         pass
 
 
-def test_follow_stops_after_n(gapless, filled) -> None:
-    seen = entries(gapless("tail", "orders", "-f", "--from", "earliest", "-n", "7", "--json"))
-    assert len(seen) == 7
-
-
 @pytest.mark.long
 def test_memory_is_bounded(conn, orders) -> None:
     """Slices get smaller while events are large."""

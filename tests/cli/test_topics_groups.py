@@ -88,20 +88,6 @@ def test_the_lag_of_a_group(gapless, conn: psycopg.Connection) -> None:
 
 
 @pytest.mark.long
-def test_status(gapless, conn: psycopg.Connection) -> None:
-    ensure_topic(conn, "orders", partitions=2)
-    gapless("groups", "create", "g", "orders")
-    publish(conn, "orders", 1)
-    sequence(conn)
-    look = gapless("status", "--json").json
-    assert look["totals"]["lag"] == 1
-    assert [row["state"] for row in look["partitions"]] == ["unserved", "unserved"]
-    done = gapless("status")
-    assert (done.code, done.err) == (0, "")
-    assert "current offset" in done.out
-
-
-@pytest.mark.long
 def test_alter_a_topic(gapless, conn: psycopg.Connection) -> None:
     ensure_topic(conn, "orders", partitions=4)
     gapless("groups", "create", "billing", "orders")

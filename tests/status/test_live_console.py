@@ -86,18 +86,6 @@ def text(file: io.StringIO) -> str:
 
 
 @pytest.mark.long
-def test_a_wish_is_done_once(live: LiveConsole, asked: Asked, dsn: str, place: At) -> None:
-    with SnapshotLoop(lambda: connect(dsn, role="status"), live) as looker:
-        looker.look()
-        live.press(["r", "y"])
-        assert live.wants_look
-        looker.look()
-        looker.look()
-        assert asked.redriven == [place]
-        assert not live.wants_look
-
-
-@pytest.mark.long
 def test_a_connection_that_is_cut_while_it_redrives_does_not_redrive_twice(
     live: LiveConsole, asked: Asked, dsn: str, conn: Connection, place: At, file: io.StringIO
 ) -> None:

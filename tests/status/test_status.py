@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 
 import psycopg
@@ -145,11 +145,6 @@ def test_pending_is_what_the_next_run_finds(dsn: str, conn: Connection, topic: T
         assert snapshot(conn).totals.pending == 0
 
 
-def test_pending_of_a_topic_nobody_created(conn: Connection) -> None:
-    _publish(conn, 2, topic_id=77)
-    assert [(row.topic, row.events) for row in snapshot(conn).pending] == [("(no topic)", 2)]
-
-
 def test_pending_is_not_counted_without_end(conn: Connection, topic: Topic) -> None:
     _publish(conn, COUNT_MAX + 500)
     look = snapshot(conn)
@@ -237,30 +232,6 @@ def test_the_sequencer_awake_asleep_and_gone(dsn: str, conn: Connection, topic: 
         sequence(sequencer)
         look = snapshot(conn)
         assert (look.sequencer.run, look.sequencer.events) == (1, 1)
-
-
-def test_a_log_from_another_cluster(conn: Connection, topic: Topic) -> None:
-    _publish(conn, 3)
-    conn.execute("update gapless.sequencer set system_identifier = 42")
-    look = snapshot(conn)
-    assert look.sequencer.needs_rebase
-    assert look.totals.pending is None
-
-
-def test_dead_letters(dsn: str, conn: Connection, topic: Topic) -> None:
-    with owner(dsn, "billing", topic) as group:
-        _publish(conn, 20)
-        sequence(conn)
-
-        group.consume(refuse="")
-        look = snapshot(conn)
-        assert (look.totals.dead_letters, look.totals.dead_events) == (4, 20), (
-            "a unit in each partition"
-        )
-        assert sum(row.dead_letters for row in look.partitions) == 4
-        assert len(look.letters) == 4
-        assert look.letters[0].error == "ValueError: refused"
-        assert look.letters[0].last_failed_ts >= look.letters[-1].last_failed_ts
 
 
 def test_what_is_dead_is_counted_in_units_with_its_events_beside(
@@ -392,22 +363,6 @@ def test_the_cost_does_not_grow_with_the_log(
             assert not look.scanned
             # The pending ones, and the next one of each partition.
             assert look.events_looked_up <= 40 + topic.partitions
-
-
-@pytest.mark.long
-def test_a_look_at_many_partitions(dsn: str, conn: Connection) -> None:
-    with ExitStack() as groups:
-        for name in ("one", "two"):
-            made = ensure_topic(conn, name, partitions=32)
-            groups.enter_context(owner(dsn, "billing", made))
-            _publish(conn, 20_000, topic_id=made.topic_id)
-        sequence(conn)
-        look = snapshot(conn)
-        assert len(look.partitions) == 64
-        assert look.totals.lag == 40_000
-        assert {row.state for row in look.partitions} == {"working"}
-        assert [row["partitions"] for row in to_document(look)["groups"]] == [32, 32]
-        pages(look, width=200)
 
 
 def test_no_partition_is_compared_with_all_others(conn: Connection) -> None:

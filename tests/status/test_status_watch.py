@@ -6,7 +6,7 @@ import signal
 import termios
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 
 import psycopg
 import pytest
@@ -74,22 +74,6 @@ def test_a_signal_leaves_the_terminal_as_it_was(
 
 
 @pytest.mark.long
-def test_many_signals_at_once(terminal: Terminal) -> None:
-    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTERM) * 5:
-        with suppress(ProcessLookupError):
-            os.kill(terminal.pid, signum)
-    terminal.wait_for("code ")
-    assert terminal.is_restored
-
-
-@pytest.mark.long
-def test_ctrl_c(terminal: Terminal) -> None:
-    terminal.keys("\x03")
-    terminal.wait_for("code 0")
-    assert terminal.is_restored
-
-
-@pytest.mark.long
 def test_ctrl_z_and_back(terminal: Terminal) -> None:
     terminal.keys("\x1a")
     terminal.wait_for("stopped")
@@ -102,18 +86,6 @@ def test_ctrl_z_and_back(terminal: Terminal) -> None:
     terminal.wait_for("stopped")
     terminal.keys("\n")
     terminal.wait_for("q quit")
-    terminal.keys("q")
-    terminal.wait_for("code 0")
-    assert terminal.is_restored
-
-
-@pytest.mark.long
-def test_continued_after_a_stop_it_could_not_notice(terminal: Terminal) -> None:
-    os.kill(terminal.pid, signal.SIGSTOP)
-    terminal.wait_for("stopped")
-    termios.tcsetattr(terminal.fd, termios.TCSANOW, terminal.saved)  # as a shell does
-    terminal.keys("\n")
-    terminal.wait_for(ENTER)
     terminal.keys("q")
     terminal.wait_for("code 0")
     assert terminal.is_restored

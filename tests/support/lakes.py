@@ -1,19 +1,13 @@
-"""A log, and a pipeline of it into a table of Delta or Iceberg, run without Spark.
-
-As a program (`python -m support.lakes DSN FOLDER KIND MODE`) it runs until all events are done, for
-tests that kill it.
-"""
+"""A log, and a pipeline of it into a table of Delta or Iceberg, run without Spark."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gapless.db.connect import connect
 from gapless.features.spark.fetch import ReadRequest, read_ranges
 from gapless.features.spark.offsets import to_json
 from gapless.features.spark.options import read_options
@@ -27,6 +21,7 @@ from gapless.features.spark.pipeline.spec import read_target
 from gapless.features.spark.source import look, plan_batch
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
+from support.pipelines import pipeline
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,16 +61,8 @@ class LakeWorld:
         return {self.kind: where, **catalog, **upsert, **more}
 
     def pipeline(self, **more: object) -> Pipeline:
-        return Pipeline(
-            name="p",
-            topics=("outbox",),
-            start="earliest",
-            columns=COLUMNS,
-            batch_events=self.batch_events,
-            sql=None,
-            transform=None,
-            target=read_target("to", self.target(**more)),
-        )
+        target = read_target("to", self.target(**more))
+        return pipeline(columns=COLUMNS, batch_events=self.batch_events, target=target)
 
     def run(
         self, transform: Callable[[pa.Table], pa.Table] = lambda rows: rows, **more: object
@@ -180,9 +167,3 @@ def newest(values: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:
     """Return what a keyed merge of these events has: the last payload of each key, unless null."""
     last = dict(values)
     return sorted(((key, value) for key, value in last.items() if value is not None), key=str)
-
-
-if __name__ == "__main__":
-    dsn, folder, kind, mode = sys.argv[1:]
-    with closing(connect(dsn, role="test")) as conn:
-        LakeWorld(conn, dsn, Path(folder), kind, mode).run()

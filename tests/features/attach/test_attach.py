@@ -14,7 +14,6 @@ from gapless.db.connect import connect
 from gapless.errors import GaplessError, RefusedError
 from gapless.features.attach import ops
 from gapless.features.attach.ops import (
-    AttachRequest,
     attach_table,
     detach_table,
     list_attachments,
@@ -51,38 +50,6 @@ class TestRows:
         assert sorted(each for part in parts for each in part) == list(range(1, 61))
         assert all(part == sorted(part) for part in parts), "in the order of their ids"
         assert problem(box) is None
-
-    def test_what_an_event_has(self, box: Connection, topic: Topic) -> None:
-        box.execute(
-            "create table public.t (no int primary key, key text, host_id uuid, user_id int,"
-            " transaction_id text, kind text, doc text, headers jsonb)"
-        )
-        row = "insert into public.t values (%s, %s, %s, 5, 'tx', 'made', %s, %s)"
-        host = "6b1dc3a2-5a3f-4f4e-9f43-1fd2f6f9b0a1"
-        box.execute(row, [1, "k", host, '{"a": 1}', '{"trace": "x"}'])
-        wish = AttachRequest(
-            table="public.t", topic="outbox", map={"event_type": "kind", "payload": "doc"}
-        )
-        attach(box, wish)
-        box.execute(row, [2, None, host, "no JSON", None])
-        found = box.execute(
-            "select key, host_id, user_id, event_type, payload, headers, transaction_id"
-            " from gapless.outbox_message_t order by id"
-        ).fetchall()
-        mark = {"table": "public.t", "id": 1, "backfill": True}
-        assert found[0][:6] == ("k", host, "5", "made", {"a": 1}, {"trace": "x", "attached": mark})
-        mark = {"table": "public.t", "id": 2, "backfill": False}
-        assert found[1][:6] == (None, host, "5", "made", "no JSON", {"attached": mark})
-        assert found[0][6] == found[1][6] is not None, "one transaction of theirs, one of ours"
-
-    def test_without_a_payload_it_is_the_row(self, box: Connection) -> None:
-        fill(box, 1, 1)
-        attach(box, replace(WISH, map={"key": "customer"}))
-        fill(box, 2, 2)
-        found = box.execute("select payload from gapless.outbox_message_t order by id").fetchall()
-        assert found == [
-            ({"id": 1, "customer": "c1", "body": 1},), ({"id": 2, "customer": "c2", "body": 2},)
-        ]  # fmt: skip
 
     def test_units(self, box: Connection) -> None:
         """A row that was there is a unit; those of a transaction are one (I5)."""
@@ -144,16 +111,6 @@ class TestGaps:
         assert plan_attachment(box, WISH).missing_ids == 1
         assert attach(box).copied == 5
 
-    def test_ids_that_are_used_again_are_other_rows(self, box: Connection) -> None:
-        fill(box, 1, 3)
-        attach(box)
-        fill(box, 4, 4)
-        box.execute("truncate public.box restart identity")
-        fill(box, 1, 2)
-        assert everything(box) == [1, 1, 2, 2, 3, 4]
-        assert problem(box) is None
-        assert mend_attachment(box, "public.box") == 0
-
     def test_a_low_id_that_comes_late(self, box: Connection) -> None:
         """Drawn by somebody before, inserted while it was copied: it is behind, and not lost."""
         fill(box, 1, 3)
@@ -190,22 +147,6 @@ class TestRepeated:
                 each.join(60)
         assert everything(box) == list(range(1, 201))
         assert len(list_attachments(box)) == 1
-
-    def test_another_way_is_refused(self, box: Connection) -> None:
-        attach(box)
-        with pytest.raises(RefusedError, match=r"public.box is attached already, to another topic"):
-            attach(box, replace(WISH, map={"key": "customer"}))
-
-    def test_removed_and_attached_again(self, box: Connection) -> None:
-        attach(box)
-        assert detach_table(box, "public.box")
-        assert not detach_table(box, "public.box")
-        fill(box, 1, 2)
-        assert list_attachments(box) == []
-        assert everything(box) == []
-        left = "select count(*) from gapless.attached_row"
-        assert box.execute(left).fetchone() == (0,)
-        assert attach(box).copied == 2
 
 
 class TestColumns:
@@ -253,39 +194,6 @@ class TestColumns:
         actions = "select action from gapless.audit order by audit_id"
         assert box.execute(actions).fetchall() == [("attach",), ("map",)]
 
-    def test_a_dropped_one_that_comes_back(self, box: Connection) -> None:
-        attach(box)
-        box.execute("alter table public.box drop customer")
-        box.execute("insert into public.box (body) values ('1')")
-        box.execute("alter table public.box add customer text")
-        fill(box, 2, 2)
-        assert everything(box) == [2]
-        assert (problem(box) or "").startswith("1 row was not copied: column")
-        assert mend_attachment(box, "public.box") == 1
-        assert everything(box) == [1, 2]
-        assert problem(box) is None
-
-    def test_without_the_id_nothing_gives_an_order(self, box: Connection) -> None:
-        attach(box)
-        box.execute("alter table public.box drop id")
-        box.execute("insert into public.box (customer, body) values ('c', '1')")
-        (found,) = list_attachments(box)
-        assert found.problem == 'column "id" (id) is gone: nothing is copied'
-        assert found.remedy == "gapless attach remove public.box, then add it anew"
-
-    def test_a_table_of_another_number_has_its_columns_by_name(self, box: Connection) -> None:
-        """As after a restore: numbers of before say nothing of it."""
-        attach(box)
-        box.execute("create table public.other (customer text, body jsonb, id bigint primary key)")
-        box.execute("drop table public.box")
-        box.execute("alter table public.other rename to box")
-        assert problem(box) == "its trigger is gone"
-        box.execute("insert into public.box values ('c1', '1', 1)")
-        assert mend_attachment(box, "public.box") == 1
-        box.execute("alter table public.box rename customer to client")
-        box.execute("insert into public.box values ('c2', '2', 2)")
-        assert everything(box) == [1, 2]
-
 
 class TestChanges:
     """Rows that are updated or deleted later: the log has them as they were inserted."""
@@ -317,25 +225,6 @@ class TestChanges:
         fill(box, 4, 4)
         assert everything(box) == [1, 2, 3, 4]
 
-    def test_not_where_somebody_said_so(self, box: Connection) -> None:
-        fill(box, 1, 2)
-        attach(box, replace(WISH, despite_changes=True))
-        box.execute("delete from public.box")
-        counted = "select pg_stat_get_tuples_deleted('public.box'::regclass)"
-        give_up_s = monotonic() + patience(30)
-        while box.execute(counted).fetchone() != (2,):
-            assert monotonic() < give_up_s
-            sleep(0.05)
-        assert problem(box) is None
-
-    def test_counted_anew_by_the_server(self, box: Connection) -> None:
-        """A crash sets its statistics back: what is counted then is new."""
-        fill(box, 1, 2)
-        attach(box)
-        box.execute("update gapless.attached set changes_before = 1000")
-        box.execute("delete from public.box where id = 1")
-        self.changed(box, "1 row was updated or deleted, and the log has a row as it was inserted")
-
 
 class TestWriters:
     @pytest.mark.long
@@ -366,19 +255,6 @@ class TestWriters:
         assert everything(box) == [1, 8]
         assert problem(box) is None
 
-    def test_a_trigger_that_is_off(self, box: Connection) -> None:
-        attach(box)
-        box.execute("alter table public.box disable trigger gapless_attach")
-        fill(box, 1, 1)
-        assert problem(box) == "its trigger is disabled"
-        assert mend_attachment(box, "public.box") == 1
-        box.execute("drop trigger gapless_attach on public.box")
-        fill(box, 2, 2)
-        assert problem(box) == "its trigger is gone"
-        assert mend_attachment(box, "public.box") == 1
-        fill(box, 3, 3)
-        assert everything(box) == [1, 2, 3]
-
     @pytest.mark.long
     def test_a_busy_table_is_left_alone(self, box: Connection, dsn: str) -> None:
         """The lock is asked for again and again, so that writers never wait long behind it."""
@@ -401,13 +277,6 @@ class TestWriters:
             pytest.raises(GaplessError, match=r"another session is using public.box"),
         ):
             detach_table(box, "public.box")
-
-    def test_the_table_is_dropped(self, box: Connection) -> None:
-        attach(box)
-        box.execute("drop table public.box")
-        assert problem(box) == "the table is gone"
-        assert detach_table(box, "public.box")
-        assert list_attachments(box) == []
 
     @pytest.mark.long
     def test_uninstall_leaves_nothing(self, box: Connection) -> None:

@@ -89,12 +89,3 @@ def test_doctor_and_status_name_it(gapless, box: psycopg.Connection) -> None:
     box.execute(f"insert into {TABLE} (who, body) values ('c', '3')")
     mended = gapless("attach", "mend", TABLE)
     assert mended.out == f"{TABLE}: copied 1 row that had been missed\n"
-
-
-def test_refused_in_one_line(gapless, box: psycopg.Connection) -> None:
-    gapless("attach", "add", TABLE, "outbox", "--map", "key=who,payload=body")
-    back = gapless("attach", "back", TABLE, "g")
-    assert back.complaint() == (
-        f'group "g" stands for no old consumer of {TABLE}: gapless attach lists those that do'
-    )
-    assert back.code == 2

@@ -3,7 +3,6 @@
 from contextlib import suppress
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import Connection
 
@@ -14,7 +13,6 @@ from gapless.db.connect import connect
 from gapless.errors import GaplessError, RefusedError, UsageError
 from gapless.features.attach.ops import AttachRequest, list_attachments
 from gapless.features.attach.switch import hand_back, place_group, switch_group
-from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
 
@@ -126,20 +124,6 @@ def test_back_where_it_has_handled_part(old: Old) -> None:
 
 
 @pytest.mark.long
-def test_back_while_a_unit_waits(old: Old) -> None:
-    conn, dsn = old.conn, old.dsn
-    switch_group(conn, "public.box", "g", dsn=dsn)
-
-    @handler(topic="outbox", group="g", on_failure="retry", retry_delays_s=[1_000])
-    def refuse(unit: Unit, conn: Connection[Any]) -> None:
-        raise ValueError("later")
-
-    drain(dsn, refuse)
-    with pytest.raises(RefusedError, match=r'30 units of "g" wait for another attempt'):
-        hand_back(conn, "public.box", "g", dsn=dsn, timeout_s=0)
-
-
-@pytest.mark.long
 def test_what_it_handled_has_no_offset_yet(old: Old) -> None:
     """Nobody has sequenced since: the switch does, or the group would handle that again."""
     conn, dsn = old.conn, old.dsn
@@ -159,29 +143,6 @@ def test_a_person_s_pause_stays(old: Old) -> None:
 
 
 @pytest.mark.long
-def test_an_id_out_of_order_is_waited_for(old: Old) -> None:
-    """One that committed behind a higher one: no offset stands for the place between them."""
-    conn, dsn = old.conn, old.dsn
-    with psycopg.connect(dsn) as late:
-        late.execute("insert into public.box (id, customer, body) values (101, 'c', '101')")
-        conn.execute("insert into public.box (id, customer, body) values (102, 'c', '102')")
-        sequence(conn)
-    conn.execute("update public.places set seen = 101")
-    with pytest.raises(RefusedError, match=r"no offset of partition \d stands for id 102: the ev"):
-        place_group(conn, "public.box", "g", dsn=dsn, timeout_s=0)
-    conn.execute("update public.places set seen = 102")
-    assert place_group(conn, "public.box", "g", dsn=dsn)
-
-
-def test_a_place_inside_a_transaction(old: Old) -> None:
-    conn, dsn = old.conn, old.dsn
-    fill(conn, 31, 36, customers=1)
-    conn.execute("update public.places set seen = 33")
-    with pytest.raises(RefusedError, match="id 34 is in the middle of a transaction"):
-        place_group(conn, "public.box", "g", dsn=dsn, timeout_s=0)
-
-
-@pytest.mark.long
 def test_the_old_consumer_is_in_the_middle(old: Old) -> None:
     conn, dsn = old.conn, old.dsn
     with connect(dsn, role="old") as busy, busy.transaction():
@@ -191,10 +152,3 @@ def test_the_old_consumer_is_in_the_middle(old: Old) -> None:
     assert switch_group(conn, "public.box", "g", dsn=dsn)
     old.group()
     assert old.handled("group") == list(range(6, 31))
-
-
-def test_by_a_place_that_is_said(old: Old) -> None:
-    conn, dsn = old.conn, old.dsn
-    conn.execute("update gapless.attached set places = null")
-    assert switch_group(conn, "public.box", "h", dsn=dsn, place=28)
-    assert hand_back(conn, "public.box", "h", dsn=dsn) == [28] * 4

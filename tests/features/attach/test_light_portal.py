@@ -162,16 +162,3 @@ def test_the_whole_path(portal: Connection, dsn: str) -> None:
     assert min(of_whom.values()) >= 20
     assert min(kills) >= 3, kills
     assert list_attachments(portal)[0].problem is None
-
-
-def test_as_many_partitions_as_it_has(portal: Connection, dsn: str) -> None:
-    ensure_topic(portal, "two", partitions=2)
-    attach_table(portal, AttachRequest(**{**vars_of(WISH), "topic": "two"}))
-    with pytest.raises(
-        Exception, match=r"has places of partitions 0, 1, 2, 3, and the topic has 2"
-    ):
-        place_group(portal, TABLE, GROUP, dsn=dsn)
-
-
-def vars_of(wish: AttachRequest) -> dict[str, Any]:
-    return {name: getattr(wish, name) for name in AttachRequest.__dataclass_fields__}

@@ -45,12 +45,6 @@ def shared(module_dsn: str) -> Iterator[Boxes]:
         yield boxes
 
 
-@pytest.fixture
-def boxes(shared: Boxes) -> Iterator[Boxes]:
-    with shared.undone():
-        yield shared
-
-
 GROUP = {"group": "group_id"}
 NEXT = {"next": "next_offset"}
 PLACES: list[tuple[dict[str, Any], dict[str, Any] | str]] = [

@@ -1,25 +1,12 @@
 """Which column of a table gives its rows their order, and which ones an event has: indexes and maps nearly right."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from features.attach.boxes import KINDS, NO_ID, NO_UNIQUE, Boxes
-from gapless.db.connect import connect
 
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Boxes]:
-    with connect(module_dsn, role="test") as conn:
-        yield Boxes(conn, KINDS)
-
-
-@pytest.fixture
-def boxes(shared: Boxes) -> Iterator[Boxes]:
-    with shared.undone():
-        yield shared
-
+MORE = KINDS
 
 # Table, what is named, and which column it is, or why none.
 IDS: list[tuple[str, str | None, str, bool]] = [

@@ -1,13 +1,11 @@
 """What is known of an attached table that was changed since, by number, by name and by trigger, beside its twin."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from features.attach.boxes import Boxes
-from gapless.db.connect import connect
 
 MORE = """
 create schema "My shop";
@@ -18,18 +16,6 @@ create view public.seen as select 1 as id, 1 as a, 1 as b;
 """
 RECORD = "jsonb_populate_record(null::gapless.attached, %s::jsonb)"
 NUMBERS = {"id": 1, "key": 2, "payload": 3}
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Boxes]:
-    with connect(module_dsn, role="test") as conn:
-        yield Boxes(conn, MORE)
-
-
-@pytest.fixture
-def boxes(shared: Boxes) -> Iterator[Boxes]:
-    with shared.undone():
-        yield shared
 
 
 @pytest.fixture

@@ -11,19 +11,7 @@ from gapless.db.connect import connect
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[PlacedBoxes]:
-    with connect(module_dsn, role="test") as conn:
-        yield PlacedBoxes(conn)
-
-
-@pytest.fixture
-def shop(shared: PlacedBoxes) -> Iterator[PlacedBoxes]:
-    with shared.undone():
-        yield shared
-
-
-@pytest.fixture(scope="module")
-def second(module_dsn: str, shared: PlacedBoxes) -> Iterator[Connection[Any]]:
+def second(module_dsn: str, placed: PlacedBoxes) -> Iterator[Connection[Any]]:
     with connect(module_dsn, role="second") as conn:
         yield conn
 

@@ -1,6 +1,5 @@
 """Which offset stands for a place of an old consumer, and back, and where an old consumer says it is."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,20 +14,6 @@ from features.attach.shop import (
     PlacedBoxes,
     note,
 )
-from gapless.db.connect import connect
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[PlacedBoxes]:
-    with connect(module_dsn, role="test") as conn:
-        yield PlacedBoxes(conn)
-
-
-@pytest.fixture
-def shop(shared: PlacedBoxes) -> Iterator[PlacedBoxes]:
-    with shared.undone():
-        yield shared
-
 
 CUTS: dict[tuple[str, int], list[tuple[int, int | str]]] = {
     ("box", 0): [

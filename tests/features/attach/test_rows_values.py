@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 
 from features.attach.boxes import LIVE, MARK, WISH, Boxes, unit
-from gapless.db.connect import connect
 
 MORE = """
 create table public.whole (
@@ -17,12 +16,6 @@ create table public.whole (
   headers jsonb, tx uuid, j json, jb jsonb, d date
 );
 """
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Boxes]:
-    with connect(module_dsn, role="test") as conn:
-        yield Boxes(conn, MORE)
 
 
 @pytest.fixture

@@ -59,16 +59,6 @@ def test_another_one_is_named_and_takes_its_place(box: Connection) -> None:
     assert found.problem is None
 
 
-def test_to_mend_it_is_refused_and_notes_nothing_wrong(box: Connection) -> None:
-    for _ in range(2):
-        with pytest.raises(RefusedError, match=r'column "customer" of public\.box is gone'):
-            mend_attachment(box, "public.box")
-    box.execute(ROW)
-    assert everything(box) == [1, 2]
-    (found,) = list_attachments(box)
-    assert found.problem == 'column "customer" (key) is gone: nothing is copied'
-
-
 def test_nor_is_another_one_taken_for_the_id(conn: Connection, topic: Topic) -> None:
     conn.execute("create table public.box (id int primary key, customer int unique, body jsonb)")
     attach(conn)

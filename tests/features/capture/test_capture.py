@@ -9,8 +9,6 @@ from psycopg import Connection
 from features.capture.tables import capture, kinds, published
 from gapless.db.connect import connect
 from gapless.db.queries import sql_root
-from gapless.db.uninstall import uninstall
-from gapless.features.capture.ops import list_captures
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 
@@ -24,33 +22,6 @@ def orders(conn: Connection, topic: Topic) -> str:
 
 
 class TestEvents:
-    def test_insert_update_delete(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        conn.execute("insert into public.orders values (1, 1.50, null), (2, 3, 'x')")
-        assert published(conn) == [
-            ("1", "insert", {"id": 1, "total": 1.5, "note": None}, None),
-            ("2", "insert", {"id": 2, "total": 3, "note": "x"}, None),
-        ]
-        conn.execute("update public.orders set note = 'y'")
-        assert published(conn) == [
-            ("1", "update", {"id": 1, "total": 1.5, "note": "y"}, {"note": None}),
-            ("2", "update", {"id": 2, "total": 3, "note": "y"}, {"note": "x"}),
-        ]
-        conn.execute("delete from public.orders where id = 1")
-        assert published(conn) == [("1", "delete", None, {"id": 1, "total": 1.5, "note": "y"})]
-
-    @pytest.mark.parametrize(
-        ("old", "said"),
-        [("none", None), ("changed", {"note": "x"}), ("all", {"id": 2, "total": 3, "note": "x"})],
-    )
-    def test_what_an_update_says_of_before(
-        self, conn: Connection, orders: str, old: str, said: object
-    ) -> None:
-        conn.execute("insert into public.orders values (2, 3, 'x')")
-        capture(conn, orders, old=old)
-        conn.execute("update public.orders set note = null")
-        assert published(conn) == [("2", "update", {"id": 2, "total": 3, "note": None}, said)]
-
     def test_a_rolled_back_change_is_none(self, conn: Connection, orders: str) -> None:
         capture(conn, orders)
         with conn.transaction(force_rollback=True):
@@ -73,30 +44,6 @@ class TestEvents:
         ).fetchone()
         assert found == (1,)
 
-    def test_a_changed_key_is_a_delete_and_an_insert(self, conn: Connection, orders: str) -> None:
-        conn.execute("insert into public.orders values (1, 5), (2, 6)")
-        capture(conn, orders)
-        conn.execute("update public.orders set id = id + 10")
-        found = published(conn)
-        assert [each[:2] for each in found] == [
-            ("1", "delete"), ("2", "delete"), ("11", "insert"), ("12", "insert"),
-        ]  # fmt: skip
-        assert found[0][3] == {"id": 1, "total": 5, "note": None}
-        assert found[2][2] == {"id": 11, "total": 5, "note": None}
-
-    def test_keys_that_change_places(self, conn: Connection, topic: Topic) -> None:
-        """What a row of that key was, and is, whichever row that was before."""
-        conn.execute(
-            "create table public.t (id int primary key deferrable initially deferred, n text)"
-        )
-        conn.execute("insert into public.t values (1, 'a'), (2, 'b')")
-        capture(conn, "public.t")
-        conn.execute("update public.t set id = 3 - id")
-        assert sorted(published(conn)) == [
-            ("1", "update", {"id": 1, "n": "b"}, {"n": "a"}),
-            ("2", "update", {"id": 2, "n": "a"}, {"n": "b"}),
-        ]
-
     def test_a_key_of_the_template_that_changes(self, conn: Connection, orders: str) -> None:
         conn.execute("insert into public.orders values (1, 5, 'eu')")
         capture(conn, orders, key="{{{note}}}-{id}")
@@ -107,41 +54,6 @@ class TestEvents:
             ("{eu}-1", "update"), ("{eu}-1", "delete"), ("{us}-1", "insert"),
             ("{us}-1", "delete"), ("{}-1", "insert"),
         ]  # fmt: skip
-
-    def test_a_key_of_two_columns(self, conn: Connection, topic: Topic) -> None:
-        conn.execute("create table public.t (b text, a int, n int, primary key (a, b))")
-        capture(conn, "public.t")
-        conn.execute("insert into public.t values ('x,\"y', 1)")
-        conn.execute("update public.t set n = 1")
-        conn.execute("update public.t set b = 'z'")
-        key = '["1", "x,\\"y"]'
-        assert kinds(conn) == [
-            (key, "insert"), (key, "update"), (key, "delete"), ('["1", "z"]', "insert"),
-        ]  # fmt: skip
-
-    def test_an_update_that_changes_nothing_of_it(self, conn: Connection, orders: str) -> None:
-        conn.execute("insert into public.orders values (1, 5, 'x')")
-        capture(conn, orders, columns=["id", "total"])
-        conn.execute("update public.orders set note = 'y', total = total")
-        assert published(conn) == []
-        conn.execute("update public.orders set note = 'z', total = 6")
-        assert published(conn) == [("1", "update", {"id": 1, "total": 6}, {"total": 5})]
-
-    def test_a_table_without_a_primary_key(self, conn: Connection, topic: Topic) -> None:
-        """Nothing tells which row became which: an update is a delete and an insert."""
-        conn.execute("create table public.t (a int, b int)")
-        capture(conn, "public.t", key="{a}")
-        conn.execute("insert into public.t values (1, 1), (1, 2), (2, 3)")
-        conn.execute("update public.t set b = b + 1 where a = 1")
-        assert kinds(conn)[3:] == [("1", "delete")] * 2 + [("1", "insert")] * 2
-
-    def test_truncate_is_told_in_each_partition(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        conn.execute("truncate public.orders")
-        rows = conn.execute(
-            "select gapless.partition_of(key, 4), payload from gapless.outbox_message_t order by 1"
-        ).fetchall()
-        assert rows == [(n, {"op": "truncate", "new": None, "old": None}) for n in range(4)]
 
     def test_copy_upsert_merge(self, conn: Connection, orders: str) -> None:
         capture(conn, orders)
@@ -195,16 +107,6 @@ class TestColumns:
                 {"id": 1, "large": large, "twice": 2, "n": None},
             )
         ]
-
-    def test_a_virtual_column_is_left_out(self, conn: Connection, topic: Topic) -> None:
-        if conn.info.server_version < 180000:
-            return  # there are none
-        conn.execute(
-            "create table public.t (id int primary key, v int generated always as (id * 2) virtual)"
-        )
-        capture(conn, "public.t")
-        conn.execute("insert into public.t values (1)")
-        assert published(conn) == [("1", "insert", {"id": 1}, None)]
 
     def test_odd_names(self, conn: Connection, topic: Topic) -> None:
         conn.execute(
@@ -315,13 +217,6 @@ class TestDdl:
             ("2/", "insert", {"number": 2, "total": 6}, None),
         ]
 
-    def test_the_primary_key_goes(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        conn.execute("alter table public.orders drop constraint orders_pkey")
-        conn.execute("insert into public.orders values (1), (2)")
-        conn.execute("update public.orders set total = 1 where id = 1")
-        assert kinds(conn) == [("", "insert"), ("", "insert"), ("", "delete"), ("", "insert")]
-
     def test_a_renamed_table(self, conn: Connection, orders: str) -> None:
         capture(conn, orders)
         conn.execute("create schema shop")
@@ -333,21 +228,6 @@ class TestDdl:
             ("shop.sold", None)
         ]
         assert conn.execute("select gapless.release_capture('shop.sold')").fetchone() == (True,)
-
-    def test_what_its_triggers_would_not_see_is_named(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        conn.execute("create table public.child () inherits (public.orders)")
-        (found,) = list_captures(conn)
-        assert found.problem == (
-            "it has children by INHERITS now, whose rows are not published: alter table … no inherit"
-        )
-        conn.execute("drop table public.child; alter table public.orders set unlogged")
-        (found,) = list_captures(conn)
-        assert found.problem is not None
-        assert found.problem.startswith("it is unlogged now, so a crash empties it")
-        conn.execute("alter table public.orders set logged")
-        (found,) = list_captures(conn)
-        assert found.problem is None
 
 
 class TestPartitions:
@@ -373,35 +253,6 @@ class TestPartitions:
         conn.execute("update public.p1 set n = 'z'")
         conn.execute("delete from public.p2 where id = 12")
         assert kinds(conn) == [("1", "update"), ("12", "delete")]
-
-    def test_a_row_that_moves(self, conn: Connection, parts: str) -> None:
-        conn.execute("insert into public.p values (1, 'a')")
-        conn.execute("update public.p set id = 11")
-        assert kinds(conn) == [("1", "insert"), ("1", "delete"), ("11", "insert")]
-
-    def test_truncate_of_a_partition_says_which(self, conn: Connection, parts: str) -> None:
-        conn.execute("truncate public.p1")
-        rows = conn.execute("select payload ->> 'partition' from gapless.outbox_message_t")
-        assert rows.fetchall() == [("public.p1",)] * 4
-
-    def test_a_new_partition_is_named_and_mended(self, conn: Connection, parts: str) -> None:
-        conn.execute("create table public.p3 partition of public.p for values from (20) to (30)")
-        conn.execute("insert into public.p values (21)")
-        assert kinds(conn) == [("21", "insert")]
-        row = conn.execute("select problem, remedy from gapless.captures").fetchone()
-        assert row == (
-            "writes directly to 1 of its partitions are not published, such as p3",
-            "gapless capture mend public.p",
-        )
-        assert conn.execute("select gapless.mend_capture('public.p')").fetchone() == (4,)
-        conn.execute("insert into public.p3 values (22)")
-        assert kinds(conn) == [("22", "insert")]
-        assert conn.execute("select problem from gapless.captures").fetchone() == (None,)
-
-    def test_a_detached_partition_is_told_no_more(self, conn: Connection, parts: str) -> None:
-        conn.execute("alter table public.p detach partition public.p1")
-        conn.execute("insert into public.p1 values (1)")
-        assert kinds(conn) == []
 
 
 class TestRoles:
@@ -515,49 +366,6 @@ class TestLooks:
 
 
 class TestEnds:
-    def test_released(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        assert conn.execute("select gapless.release_capture('public.orders')").fetchone() == (True,)
-        conn.execute("insert into public.orders values (1)")
-        assert kinds(conn) == []
-        assert _left(conn) == (0, 0)
-        assert conn.execute("select gapless.release_capture('public.orders')").fetchone() == (
-            False,
-        )
-        capture(conn, orders)
-
-    @pytest.mark.long
-    def test_uninstall_leaves_nothing(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        uninstall(conn)
-        conn.execute("insert into public.orders values (1)")
-        assert conn.execute(
-            "select count(*) from pg_trigger where tgname like 'gapless%'"
-        ).fetchone() == (0,)
-
-    def test_a_dropped_table_is_named_and_removed(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        conn.execute("drop table public.orders")
-        row = conn.execute("select table_name, problem, remedy from gapless.captures").fetchone()
-        assert row == (
-            "public.orders",
-            "the table is gone",
-            "gapless capture remove public.orders",
-        )
-        assert conn.execute("select gapless.release_capture('public.orders')").fetchone() == (True,)
-        assert _left(conn) == (0, 0)
-
-    def test_one_made_anew_under_the_name(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        conn.execute("drop table public.orders")
-        conn.execute(ORDERS)
-        row = conn.execute("select problem from gapless.captures").fetchone()
-        assert row == ("no trigger for delete, insert, truncate, update",)
-        assert conn.execute("select gapless.mend_capture('public.orders')").fetchone() == (4,)
-        conn.execute("insert into public.orders values (1)")
-        assert kinds(conn) == [("1", "insert")]
-        assert conn.execute("select problem from gapless.captures").fetchone() == (None,)
-
     def test_functions_are_replaced_under_it(self, conn: Connection, orders: str) -> None:
         """gapless init of a newer version: triggers stay, and use what is new at once."""
         capture(conn, orders)
@@ -569,18 +377,6 @@ class TestEnds:
 
 
 class TestTriggers:
-    def test_disabled_ones_are_named_and_mended(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders)
-        conn.execute("alter table public.orders disable trigger gapless_capture_delete")
-        conn.execute("drop trigger gapless_capture_update on public.orders")
-        row = conn.execute("select problem, remedy from gapless.captures").fetchone()
-        assert row == (
-            "no trigger for update; the trigger for delete is disabled",
-            "gapless capture mend public.orders",
-        )
-        assert conn.execute("select gapless.mend_capture('public.orders')").fetchone() == (2,)
-        assert conn.execute("select problem from gapless.captures").fetchone() == (None,)
-
     def test_the_role_of_replication(self, conn: Connection, orders: str) -> None:
         """As any trigger: not what replication writes, unless it is told to fire always."""
         capture(conn, orders)
@@ -610,19 +406,3 @@ class TestTriggers:
         capture(conn, orders)
         with pytest.raises(psycopg.DatabaseError, match="has triggers"):
             conn.execute("select gapless.forget_capture(capture_id) from gapless.captured")
-
-    def test_renamed_columns_are_noted_by_mend(self, conn: Connection, orders: str) -> None:
-        capture(conn, orders, key="{{{note}", columns=["id"])
-        conn.execute('alter table public.orders rename note to "no%te"')
-        row = conn.execute("select problem from gapless.captures").fetchone()
-        assert row == ('column "note" of key is called "no%te" now',)
-        conn.execute("select gapless.mend_capture('public.orders')")
-        row = conn.execute("select key, columns, problem from gapless.captures").fetchone()
-        assert row == ("{{{no%te}", ["id"], None)
-
-
-def _left(conn: Connection) -> tuple[int, int] | None:
-    return conn.execute(
-        "select (select count(*) from gapless.captured),"
-        " (select count(*) from pg_trigger where tgname like 'gapless_capture%')"
-    ).fetchone()

@@ -1,14 +1,12 @@
 """What may be captured, by which key and columns: tables, templates and words of which one thing is wrong."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from features.capture.ledger import RECORD, CaptureBook
-from gapless.db.connect import connect
 
-MADE = """
+MORE = """
 create schema "My shop";
 create table "My shop"."Box" ("The id" int primary key, a text);
 create table public.keyless (a int, b int);
@@ -38,18 +36,6 @@ create foreign table public.pf11 partition of public.pf1 for values from (0) to 
   server files options (filename '/dev/null');
 create table public.pu (id int primary key) partition by range (id);
 """
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[CaptureBook]:
-    with connect(module_dsn, role="test") as conn:
-        yield CaptureBook(conn, MADE)
-
-
-@pytest.fixture
-def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
-    with shared.undone():
-        yield shared
 
 
 PARTED = "{} is a part of public.p, and is written to through that: capture public.p"

@@ -1,12 +1,10 @@
 """Which columns of a table a payload has, how, and what of them an update changed."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from features.capture.ledger import RECORD, CaptureBook
-from gapless.db.connect import connect
 
 MORE = """
 create type public.mood as enum ('good', 'bad');
@@ -16,18 +14,6 @@ create domain public.age as int;
 create domain public.ages as int[];
 create domain public.feel as public.mood;
 """
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[CaptureBook]:
-    with connect(module_dsn, role="test") as conn:
-        yield CaptureBook(conn, MORE)
-
-
-@pytest.fixture
-def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
-    with shared.undone():
-        yield shared
 
 
 TEXT = 'case when num_nulls(r."{0}") = 0 then concat(r."{0}") end as "{0}"'

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from features.capture.ledger import CaptureBook
-from gapless.db.connect import connect
 
 MORE = """
 create table public.loose (a int, b int);
@@ -21,12 +20,6 @@ create table public.p1 partition of public.p for values from (0) to (10);
 create schema "My shop";
 create table "My shop"."P 2" partition of public.p for values from (10) to (20);
 """
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[CaptureBook]:
-    with connect(module_dsn, role="test") as conn:
-        yield CaptureBook(conn, MORE)
 
 
 @pytest.fixture

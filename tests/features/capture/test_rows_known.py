@@ -1,29 +1,14 @@
 """What is noted of a captured table, which triggers it has and lacks, and what is left of it, beside its twin."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from features.capture.ledger import ANOTHER, OPERATIONS, PARTED, CaptureBook, triggers
-from gapless.db.connect import connect
 
 MORE = PARTED + 'create schema "My shop"; create table "My shop".box (id int primary key);'
 PARTS = ("p", "p1", '"P 2"', "p21")
 
 
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[CaptureBook]:
-    with connect(module_dsn, role="test") as conn:
-        yield CaptureBook(conn, MORE)
-
-
-@pytest.fixture
-def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
-    """Twin is captured, with a trigger that is off."""
-    with shared.undone():
-        shared.capture("public.twin", "other", key="{a}", columns=["id", "a"], old="none")
-        shared.run("alter table public.twin disable trigger gapless_capture_update")
-        yield shared
+pytestmark = pytest.mark.usefixtures("twin")
 
 
 CAPTURE = "select gapless.capture('public.box', 'outbox', %s, %s::text[])"

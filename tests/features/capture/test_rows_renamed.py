@@ -28,13 +28,7 @@ def second(module_dsn: str, shared: CaptureBook) -> Iterator[Connection[Any]]:
         yield conn
 
 
-@pytest.fixture
-def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
-    """Twin is captured, with a trigger that is off."""
-    with shared.undone():
-        shared.capture("public.twin", "other", key="{a}", columns=["id", "a"], old="none")
-        shared.run("alter table public.twin disable trigger gapless_capture_update")
-        yield shared
+pytestmark = pytest.mark.usefixtures("twin")
 
 
 SWAP = (

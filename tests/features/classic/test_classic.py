@@ -13,7 +13,6 @@ from psycopg.errors import ObjectNotInPrerequisiteState
 from gapless import handler
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
-from gapless.errors import RefusedError
 from gapless.features.attach.ops import AttachRequest, attach_table
 from gapless.features.attach.switch import hand_back, switch_group
 from gapless.features.classic import ops
@@ -26,7 +25,7 @@ from gapless.features.classic.ops import (
 )
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic, ensure_topic
+from gapless.log.topics import Topic
 from gapless.ops.groups import create_group, remove_group
 from gapless.testing import drain
 
@@ -108,48 +107,6 @@ def test_nobody_pays_who_does_not_ask(billing: Connection) -> None:
     assert set(billing.execute(TRIGGERS)) == before
 
 
-def test_the_view_goes_with_the_last_group(billing: Connection) -> None:
-    show_classic(billing, "billing")
-    show_classic(billing, "other")
-    assert hide_classic(billing, "billing")
-    assert not hide_classic(billing, "billing")
-    assert {row[0] for row in billing.execute(VIEW)} == {"other"}
-    hide_classic(billing, "other")
-    assert billing.execute("select to_regclass('public.consumer_offsets')").fetchone() == (None,)
-    actions = "select action from gapless.audit where action like 'classic%' order by audit_id"
-    assert [action for (action,) in billing.execute(actions)] == [
-        "classic-show", "classic-show", "classic-hide", "classic-hide",
-    ]  # fmt: skip
-
-
-def test_what_is_somebody_elses_stays(billing: Connection) -> None:
-    show_classic(billing, "billing")
-    billing.execute("drop view public.consumer_offsets")
-    billing.execute("create view public.consumer_offsets as select 1 as mine")
-    assert hide_classic(billing, "billing")
-    assert billing.execute("select mine from public.consumer_offsets").fetchall() == [(1,)]
-
-
-def test_a_view_that_something_depends_on_stays_and_shows_nothing(billing: Connection) -> None:
-    show_classic(billing, "billing")
-    billing.execute("create view public.dashboard as select * from public.consumer_offsets")
-    assert hide_classic(billing, "billing")
-    assert billing.execute("select * from public.dashboard").fetchall() == []
-
-
-def test_other_topics_are_announced_still(billing: Connection, dsn: str) -> None:
-    ensure_topic(billing, "stock", partitions=1)
-    for topic in ("outbox", "stock"):
-        assert notify_classic(billing, topic)
-    assert silence_classic(billing, "outbox")
-
-    def act() -> None:
-        publish(billing, "stock", 1)
-        sequence(billing)
-
-    assert payloads(dsn, "event_channel", act) == ["new_event"]
-
-
 def test_an_operator_may_and_a_consumer_may_not(billing: Connection) -> None:
     billing.execute("grant create on schema public to gapless_operator, gapless_consumer")
     calls = (
@@ -172,75 +129,6 @@ def test_a_group_that_is_dropped_is_shown_no_more(billing: Connection) -> None:
     remove_group(billing, "billing")
     assert billing.execute(VIEW).fetchall() == []
     assert list_classic(billing) == []
-
-
-def payloads(dsn: str, channel: str, act: Callable[[], object]) -> list[str]:
-    """What somebody who listens hears of it."""
-    with psycopg.connect(dsn, autocommit=True) as listener:
-        listener.execute(f'listen "{channel}"')
-        act()
-        listener.execute(f"notify \"{channel}\", 'end'")
-        found: list[str] = []
-        for note in listener.notifies(timeout=20):
-            if note.payload == "end":
-                return found
-            found.append(note.payload)
-    raise AssertionError("not even the last one came")
-
-
-@pytest.mark.long
-def test_listeners_hear_when_events_have_offsets(billing: Connection, dsn: str) -> None:
-    ensure_topic(billing, "quiet", partitions=1)
-
-    def some(topic: str) -> Callable[[], object]:
-        def act() -> None:
-            publish(billing, topic, 1)
-            sequence(billing)
-
-        return act
-
-    assert payloads(dsn, "event_channel", some("outbox")) == []
-    assert notify_classic(billing, "outbox")
-    assert not notify_classic(billing, "outbox")
-    assert payloads(dsn, "event_channel", some("outbox")) == ["new_event"]
-    assert payloads(dsn, "event_channel", some("quiet")) == []
-    assert payloads(dsn, "event_channel", lambda: sequence(billing)) == [], "nothing came"
-    assert notify_classic(billing, "outbox", channel='Old "Bell"')
-    assert payloads(dsn, 'Old ""Bell""', some("outbox")) == ["new_event"]
-    assert silence_classic(billing, "outbox")
-    assert not silence_classic(billing, "outbox")
-    assert payloads(dsn, 'Old ""Bell""', some("outbox")) == []
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("act", "said"),
-    [
-        (lambda c: show_classic(c, "nobody"), 'there is no group "nobody"'),
-        (lambda c: show_classic(c, "billing", "nope"), 'topic "nope" does not exist'),
-        (lambda c: show_classic(c, "billing", view="a.b.c"), '"a.b.c" is no name of a view'),
-        (lambda c: show_classic(c, "billing", view="places"), '"places" is no name of a view'),
-        (lambda c: show_classic(c, "billing", view="no.v"), 'there is no schema "no"'),
-        (lambda c: show_classic(c, "billing", view="public." + "x" * 64), "is no name of a view"),
-        (lambda c: show_classic(c, "billing", view="public.t"), "gapless did not make it"),
-        (lambda c: show_classic(c, "billing", view="gapless.v"), "one of your own"),
-        (lambda c: notify_classic(c, "nope"), 'topic "nope" does not exist'),
-        (lambda c: notify_classic(c, "outbox", channel=""), "1 to 63 bytes"),
-        (lambda c: notify_classic(c, "outbox", channel="ü" * 32), "1 to 63 bytes"),
-    ],
-)
-def test_refused_in_a_line(billing: Connection, act: Callable[..., object], said: str) -> None:
-    billing.execute("create table public.t (n int)")
-    with pytest.raises(RefusedError, match=said) as found:
-        act(billing)
-    assert "\n" not in str(found.value)
-    assert list_classic(billing) == []
-
-
-def test_one_name_for_all_groups(billing: Connection) -> None:
-    show_classic(billing, "billing", view="public.places")
-    with pytest.raises(RefusedError, match=r"shown in public.places already"):
-        show_classic(billing, "other")
 
 
 def test_what_is_missing_is_named_and_made_anew(billing: Connection) -> None:

@@ -48,14 +48,3 @@ def test_the_whole_way(gapless, billing: psycopg.Connection) -> None:
         "group": "billing/outbox", "changed": True
     }  # fmt: skip
     assert gapless("classic", "hide", "billing").out.startswith("nothing to do: ")
-
-
-def test_refused_in_one_line(gapless, billing: psycopg.Connection) -> None:
-    said = gapless("classic", "show", "nobody").complaint()
-    assert said == 'there is no group "nobody": gapless groups lists them'
-    billing.execute("create table public.consumer_offsets (n int)")
-    assert gapless("classic", "show", "billing").complaint() == (
-        "public.consumer_offsets is there, and gapless did not make it: rename it once no old "
-        "consumer uses it, or show the groups under another name (--as)"
-    )
-    assert gapless("classic", "show", "billing", "--as", "public.places").code == 0

@@ -1,7 +1,6 @@
 """Clients of an ordered group: what each gets, what it may commit, and who comes too late."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import psycopg
 import pytest
@@ -87,38 +86,6 @@ def test_who_comes_after_its_deadline_moves_nothing(clients: Clients) -> None:
     assert two.offsets() == [2]
 
 
-def test_what_another_had_in_hand_is_not_one_s_own(clients: Clients) -> None:
-    """Who holds a partition, and has not polled, has nothing of it to commit or to reject."""
-    clients.publish("a", "b")
-    one = clients.join()
-    assert one.offsets() == [1, 2]
-    clients.expire(one)
-    two = clients.join()
-    assert two.heartbeat().partitions == [0]
-    with refused("GL409"):
-        two.commit(0, 2)
-    with refused("GL409"):
-        two.reject(0, 1)
-    assert clients.next_offset() == 1
-
-
-def test_who_polls_notices_that_another_is_gone(clients: Clients) -> None:
-    clients.publish("a")
-    one, two = clients.join(), clients.join()
-    assert (one.offsets(), two.offsets()) == ([1], [])
-    clients.expire(one)
-    assert two.offsets() == [1]
-
-
-def test_a_deadline_is_longer_after_a_start_of_the_server(clients: Clients) -> None:
-    """While it was away nobody could renew one."""
-    over = "select gapless.is_overdue(clock_timestamp() - interval '1 s', ttl) from ({}) t (ttl)"
-    assert not clients.one(
-        over.format("select clock_timestamp() - pg_postmaster_start_time() + interval '1 h'")
-    )
-    assert clients.one(over.format("select interval '1 ms'"))
-
-
 def test_only_a_client_past_its_deadline_is_a_reason_to_act(clients: Clients) -> None:
     """Without a session, silent for most of its time: as it should be."""
     one, two = clients.join(), clients.join()
@@ -163,20 +130,6 @@ def test_a_partition_that_went_to_another_is_not_committed(wide: Clients) -> Non
         one.commit(second, again[-1].last_offset + 1)  # what two has in hand
 
 
-def test_what_is_to_be_another_s_gives_no_more(wide: Clients, dsn: str) -> None:
-    """Though it cannot be let go of now: somebody has its lease locked."""
-    wide.publish(*"abcdefghijkl")
-    one = wide.join()
-    assert {each.partition_id for each in one.poll()} == {0, 1, 2, 3}
-    wide.join()
-    with connect(dsn, role="test") as other, other.transaction():
-        other.execute("select from gapless.lease for update")
-        left = {each.partition_id for each in one.poll()}
-    going = wide.rows("select partition_id from gapless.lease where target <> owner")
-    assert left == {0, 1, 2, 3} - {each.partition_id for each in going}
-    assert len(going) == 2
-
-
 def test_a_client_at_work_on_one_partition_polls_the_others(wide: Clients) -> None:
     wide.publish(*"abcdefghijkl")
     one = wide.join()
@@ -203,26 +156,6 @@ def test_epochs_rise_and_are_given_out_once(clients: Clients) -> None:
     two = clients.join()
     assert [(each.c_offset, each.attempt) for each in two.poll()] == [(1, 5)]
     assert clients.one("select crashes from gapless.delivery") == 1  # who leaves has not died
-
-
-@pytest.mark.parametrize(
-    "higher",
-    [
-        "update gapless.lease set epoch = 7",
-        "update gapless.consumer_offsets set epoch = 7, token = gen_random_uuid()",
-    ],
-    ids=["lease", "fence"],
-)
-def test_an_epoch_is_above_the_lease_s_and_the_fence_s(clients: Clients, higher: str) -> None:
-    """They differ after a death between the two, and after a seek."""
-    clients.publish("a")
-    clients.conn.execute(higher)
-    one = clients.join()
-    assert one.offsets() == [1]
-    assert clients.rows(
-        "select l.epoch as lease_epoch, c.epoch as fence_epoch, l.token = c.token as is_one"
-        " from gapless.lease l join gapless.consumer_offsets c using (group_id)"
-    ) == [(8, 8, True)]
 
 
 def test_a_worker_that_is_at_work_still_is_waited_for(clients: Clients, dsn: str) -> None:
@@ -271,23 +204,6 @@ def test_a_commit_is_one_transaction_with_what_the_client_writes(clients: Client
     assert clients.next_offset() == 2
 
 
-def test_a_seek_under_a_client_is_not_undone_by_its_commit(clients: Clients) -> None:
-    clients.publish(*"abcdef")
-    one = clients.join()
-    assert one.offsets(max_events=4) == [1, 2, 3, 4]
-    assert one.commit(0, 3)
-    # The row moves under the same fence; seek() would take that, too.
-    with clients.conn.transaction():
-        clients.conn.execute(
-            "select set_config('gapless.seeking', pg_current_xact_id()::text, true)"
-        )
-        clients.conn.execute("update gapless.consumer_offsets set next_offset = 1")
-    with refused("GL409"):
-        one.commit(0, 5)
-    assert clients.next_offset() == 1
-    assert one.offsets()[0] == 1
-
-
 def test_a_client_goes_on_after_a_seek(clients: Clients) -> None:
     clients.publish(*"abcdef")
     one = clients.join()
@@ -299,95 +215,6 @@ def test_a_client_goes_on_after_a_seek(clients: Clients) -> None:
     assert clients.next_offset() == 1
     assert one.offsets()[0] == 1
     assert one.commit(0, 2)
-
-
-def test_a_group_without_a_place_says_so(clients: Clients) -> None:
-    clients.publish("a")
-    one = clients.join()
-    one.poll()
-    clients.conn.execute("delete from gapless.consumer_offsets")
-    assert one.poll() == []
-    assert "no row in consumer_offsets" in one.heartbeat().problem
-
-
-def test_a_paused_client_makes_way_for_a_seek(clients: Clients) -> None:
-    clients.publish(*"abcdef")
-    one = clients.join()
-    assert one.offsets(max_events=4) == [1, 2, 3, 4]
-    clients.conn.execute("select gapless.pause(%s)", [GROUP])
-    assert one.poll() == []
-    clients.conn.execute("select gapless.seek(%s, 'orders', 0, to_offset => 3)", [GROUP])
-    with refused("GL007"):
-        one.commit(0, 5)
-    clients.conn.execute("select gapless.resume(%s)", [GROUP])
-    assert one.offsets()[0] == 3
-
-
-def test_a_rejected_unit_is_dead_and_the_next_one_comes(clients: Clients) -> None:
-    clients.publish("a", ["b", "b"], "c")
-    one = clients.join(name="node one")
-    assert one.offsets() == [1, 2, 3, 4]
-    with refused("GL409"):
-        one.reject(0, 2)  # 1 is before it
-    with refused("GL400"):
-        one.reject(0, 1, " ")
-    assert one.commit(0, 2)
-    one.reject(0, 2, "no such customer")
-    assert clients.next_offset() == 4
-    (dead,) = clients.rows("select * from gapless.dead_letter")
-    assert (dead.state, dead.reason, dead.events, dead.worker) == (
-        "dead", "no such customer", 2, "node one"
-    )  # fmt: skip
-    assert one.commit(0, 5)
-    with refused("GL409"):
-        one.reject(0, 2)
-
-
-def test_a_redriven_unit_comes_out_of_order_and_ends_apart(clients: Clients) -> None:
-    clients.publish("a", "b")
-    one = clients.join()
-    one.poll()
-    one.reject(0, 1)
-    assert one.commit(0, 3)
-    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
-    with refused("GL409"):
-        one.commit_redriven(0, 1)  # not handed out
-    with refused("GL409"):
-        one.reject(0, 1)
-    for _ in range(2):
-        (again,) = one.poll()
-        assert (again.c_offset, again.redriven, again.payload) == (1, True, {"key": "a"})
-        assert again.attempt == 2  # the same owner has it still
-    one.reject(0, 1, "still bad")
-    with refused("GL409"):
-        one.commit_redriven(0, 1)  # it is dead
-    assert clients.rows("select state, reason, attempts from gapless.dead_letter") == [
-        ("dead", "still bad", 2)
-    ]
-    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
-    with refused("GL409"):
-        one.commit_redriven(0, 1)  # not handed out since
-    assert [(each.c_offset, each.attempt) for each in one.poll()] == [(1, 3)]
-    one.commit_redriven(0, 1)
-    assert clients.rows("select state from gapless.dead_letter") == [("redriven",)]
-    with refused("GL409"):
-        one.commit_redriven(0, 1)
-    assert clients.next_offset() == 3
-
-
-def test_a_unit_that_a_person_discards_meanwhile_is_not_redriven(clients: Clients) -> None:
-    clients.publish("a")
-    one = clients.join()
-    one.poll()
-    one.reject(0, 1)
-    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
-    assert one.offsets() == [1]
-    clients.conn.execute("select gapless.discard_letter(%s, 'orders', 0, 1, 'why')", [GROUP])
-    with refused("GL409"):
-        one.commit_redriven(0, 1)
-    with refused("GL409"):
-        one.reject(0, 1)
-    assert clients.rows("select state from gapless.dead_letter") == [("discarded",)]
 
 
 def test_a_redriven_unit_that_kills_its_members_is_given_up(clients: Clients) -> None:
@@ -445,38 +272,6 @@ def test_a_unit_that_kills_its_members_is_given_up(clients: Clients) -> None:
     assert one.offsets() == [3]  # nobody blames those that were beside it
 
 
-def test_who_polls_again_and_again_kills_nothing(clients: Clients) -> None:
-    clients.publish("a", "b")
-    one = clients.join()
-    for _ in range(10):
-        assert one.offsets()[0] == 1
-    assert clients.rows("select state from gapless.dead_letter") == []
-
-
-def test_a_unit_behind_a_held_key_is_parked(clients: Clients) -> None:
-    clients.publish("a", "b", "a", "c")
-    ids = [each[0] for each in clients.rows("select id from gapless.outbox_message_t order by id")]
-    clients.conn.execute(
-        "select gapless.set_aside(%s, %s, 0, 1, %s, 'dead', 'why', 'why', _parks => true)",
-        [GROUP, clients.topic.topic_id, ids[:1]],
-    )
-    clients.conn.execute("select gapless.seek(%s, 'orders', 0, to_offset => 2)", [GROUP])
-    one = clients.join()
-    assert one.offsets() == [2]
-    assert one.commit(0, 3)
-    assert one.offsets() == [4]  # 3 has the key of 1
-    assert one.commit(0, 5)
-    assert clients.rows("select first_offset, state from gapless.dead_letter order by 1") == [
-        (1, "dead"), (3, "parked")
-    ]  # fmt: skip
-    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
-    assert one.offsets() == [1]
-    one.commit_redriven(0, 1)
-    assert one.offsets() == [3]
-    one.commit_redriven(0, 3)
-    assert clients.rows("select first_offset, state from gapless.dead_letter") == [(1, "redriven")]
-
-
 def test_a_paused_partition_gives_nothing_but_takes_commits(clients: Clients) -> None:
     clients.publish("a", "b")
     one = clients.join()
@@ -512,23 +307,6 @@ def test_what_is_in_hand_of_a_paused_partition_is_ended(clients: Clients) -> Non
     assert one.heartbeat().partitions == []
 
 
-def test_a_hole_stops_the_partition_and_says_so(clients: Clients) -> None:
-    clients.publish("a", ["b", "b"], "c")
-    ids = [each[0] for each in clients.rows("select id from gapless.outbox_message_t order by id")]
-    clients.conn.execute("delete from gapless.outbox_message_t where id = %s", [ids[2]])
-    one = clients.join()
-    assert one.offsets() == [1]
-    assert one.commit(0, 2)
-    notices: list[str] = []
-    clients.conn.add_notice_handler(lambda each: notices.append(each.message_primary or ""))
-    assert one.poll() == []
-    assert "gapless skip billing/orders/0@2" in one.heartbeat().problem
-    assert "gapless skip" in notices[0]
-    clients.conn.execute("select gapless.skip_hole(%s, 'orders', 0, 2)", [GROUP])
-    assert one.offsets() == [4]
-    assert one.heartbeat().problem is None
-
-
 @pytest.mark.long
 def test_a_barrier_holds_clients_too(wide: Clients) -> None:
     wide.publish(*"abcdefghijkl")
@@ -554,14 +332,6 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize(("change", "why"), REFUSED)
-def test_what_no_client_can_serve_is_refused(clients: Clients, change: str, why: str) -> None:
-    clients.conn.execute(change)
-    with pytest.raises(psycopg.Error, match=why) as caught:
-        clients.join()
-    assert caught.value.sqlstate == "GL409"
-
-
 @pytest.mark.parametrize("change", [each[0] for each in REFUSED[1:]])
 def test_a_filter_that_comes_later_is_refused_too(clients: Clients, change: str) -> None:
     clients.publish("a")
@@ -570,98 +340,6 @@ def test_a_filter_that_comes_later_is_refused_too(clients: Clients, change: str)
     with refused("GL409"):
         one.poll()
     assert clients.next_offset() == 1
-
-
-def test_bad_input_is_refused_in_a_line(clients: Clients) -> None:
-    for ttl in ("2.9 s", "2 h", None):
-        with refused("GL400"):
-            clients.join(ttl)  # type: ignore[arg-type]
-    for name in ("", "x" * 101, "a\nb"):
-        with refused("GL400"):
-            clients.join(name=name)
-    with refused("GL404"):
-        clients.join(group_id="nobody")
-    one = clients.join()
-    for most in (0, 10_001, None):
-        with refused("GL400"):
-            one.poll(most)  # type: ignore[arg-type]
-    good = one.token
-    for token in ("", "x", good[:-1] + ("0" if good[-1] != "0" else "1"), good + "0", None):
-        one.token = token  # type: ignore[assignment]
-        with refused("GL006"):
-            one.poll()
-    stored = clients.one("select encode(token_digest, 'hex') from gapless.member")
-    assert good[36:] not in stored
-
-
-def test_a_token_is_of_one_member_of_one_group(clients: Clients) -> None:
-    one, two = clients.join(), clients.join()
-    said = "select gapless.token_in(%s, %s, %s)"
-    assert clients.one(said, [one.token, GROUP, one.member_id.upper()]) == one.token
-    for group, member_id in (("other", one.member_id), (GROUP, two.member_id)):
-        with refused("GL404"):
-            clients.one(said, [one.token, group, member_id])
-
-
-def test_a_member_whose_group_is_gone_is_told(clients: Clients) -> None:
-    one = clients.join()
-    clients.conn.execute("delete from gapless.member_group")
-    with pytest.raises(psycopg.Error, match="was dropped"):
-        one.poll()
-
-
-def test_a_group_has_1000_clients_at_most(clients: Clients) -> None:
-    clients.conn.execute(
-        """
-        with made as (
-          insert into gapless.member
-            (member_id, kind, token_digest, name, ttl, expires_at, backend_pid, sessions)
-          select gen_random_uuid(), 'client', sha256('x'), 'one of many', '1 h',
-            clock_timestamp() + interval '1 h', 0, 0
-          from generate_series(1, 1000)
-          returning member_id
-        )
-        insert into gapless.member_group (member_id, group_id, topic_id)
-        select m.member_id, g.group_id, g.topic_id from made m, gapless.consumer_group g
-        """
-    )
-    with refused("GL409"):
-        clients.join()
-
-
-def test_a_transaction_with_an_old_snapshot_is_refused(clients: Clients) -> None:
-    one = clients.join()
-    with pytest.raises(psycopg.Error, match="READ COMMITTED"), clients.conn.transaction():
-        clients.conn.execute("set transaction isolation level repeatable read")
-        one.poll()
-
-
-def test_a_late_batch_of_an_owner_before_is_waited_for_by_nobody(
-    clients: Clients, dsn: str
-) -> None:
-    clients.publish("a")
-    with connect(dsn, role="test") as other, other.transaction():
-        other.execute("select from gapless.consumer_offsets for update")
-        one = clients.join()
-        assert one.poll() == []
-        assert clients.one("select epoch from gapless.lease") == 0
-    assert one.offsets() == [1]
-
-
-@pytest.mark.long
-def test_a_deadline_is_renewed_by_whatever_is_said(clients: Clients) -> None:
-    clients.publish("a", "b", "c")
-    one = clients.join("10 s")
-
-    def renews(what: Any) -> None:
-        before = clients.one("select expires_at from gapless.member")
-        clients.conn.execute("select pg_sleep(0.6)")  # a twentieth of the ttl is not written down
-        what()
-        assert clients.one("select expires_at from gapless.member") > before
-
-    renews(one.poll)
-    renews(lambda: one.commit(0, 2))
-    renews(one.heartbeat)
 
 
 def test_status_and_doctor_know_a_client(clients: Clients, conn: Connection) -> None:
@@ -675,3 +353,16 @@ def test_status_and_doctor_know_a_client(clients: Clients, conn: Connection) -> 
     assert clients.rows("select owner, is_held from gapless.leases") == [("node one", True)]
     assert clients.rows("select * from gapless.check_leases()") == []
     assert clients.one("select supervisors from gapless.sessions_needed(1, 1, '{}', '{}', 1)") == 1
+
+
+def test_who_leaves_with_a_redriven_unit_in_hand_did_not_die(clients: Clients) -> None:
+    clients.publish("a")
+    one = clients.join()
+    one.poll()
+    one.reject(0, 1)
+    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
+    assert one.offsets() == [1]
+    crashes = "select crashes, epoch from gapless.dead_letter"
+    assert clients.rows(crashes)[0].crashes == 1
+    assert one.leave()
+    assert clients.rows(crashes) == [(0, None)]

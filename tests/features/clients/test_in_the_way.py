@@ -71,18 +71,6 @@ def test_eviction_locks_nobody_who_is_there(clients: Clients, dsn: str) -> None:
         beating.heartbeat()
 
 
-def test_a_place_that_is_locked_is_there(clients: Clients, dsn: str) -> None:
-    """The next poll takes the partition; one without a place says what gives it one."""
-    errors = "select error from gapless.lease where group_id = 'billing'"
-    clients.publish("a")
-    with psycopg.connect(dsn) as other:
-        other.execute("select from gapless.consumer_offsets for update")
-        one = clients.join()
-        assert one.offsets() == []
-        assert clients.rows(errors) == [(None,)]
-    assert one.offsets() == [1]
-
-
 def test_a_partition_without_a_place_says_so(clients: Clients, conn: Connection) -> None:
     """Places of another group, of another topic and of other partitions are none."""
     conn.execute("select gapless.set_partitions('orders', 2)")
@@ -131,29 +119,6 @@ def test_a_letter_that_was_mended_is_not_ended_by_who_had_it_before(
     (again,) = one.poll()
     assert again.payload == {"mended": True}
     one.commit_redriven(0, 1)
-
-
-def test_a_token_serves_no_group_but_its_own(clients: Clients) -> None:
-    one = clients.join()
-    plain = one.member_id.replace("-", "")
-    for member_id in (one.member_id, one.member_id.upper(), plain):
-        assert (
-            clients.one("select gapless.token_in(%s, %s, %s)", [one.token, GROUP, member_id])
-            == one.token
-        )
-        with refused("GL404"):
-            clients.rows("select gapless.token_in(%s, 'other', %s)", [one.token, member_id])
-
-
-def test_a_group_that_begins_with_latest_is_for_supervisors_until_it_is_at_the_log(
-    clients: Clients, conn: Connection
-) -> None:
-    clients.publish("a", "b", "a")
-    conn.execute("select gapless.set_compaction('orders', true)")
-    conn.execute("select gapless.compact()")
-    conn.execute("select gapless.create_group('fresh', 'orders', 'latest-per-key')")
-    with pytest.raises(psycopg.Error, match="newest event of each key"):
-        clients.join(group_id="fresh")
 
 
 def test_who_kills_its_member_takes_no_neighbour_with_it(wide: Clients) -> None:

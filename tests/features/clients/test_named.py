@@ -92,13 +92,6 @@ def test_a_client_that_has_something_in_hand_is_not_named(
     assert named(clients.conn) == ["quiet"]
 
 
-def test_of_a_paused_group_it_is_not_named(beating: Client, clients: Clients) -> None:
-    clients.conn.execute("select gapless.pause('billing', 'orders')")
-    assert named(clients.conn) == []
-    clients.conn.execute("select gapless.resume('billing', 'orders')")
-    assert named(clients.conn) == ["quiet"]
-
-
 def test_a_client_that_nothing_waits_for_is_not_named(beating: Client, clients: Clients) -> None:
     beating.poll()
     beating.commit(0, 3)
@@ -108,28 +101,23 @@ def test_a_client_that_nothing_waits_for_is_not_named(beating: Client, clients: 
     assert named(clients.conn) == []
 
 
-def test_one_whose_deadline_has_passed_needs_nobody(beating: Client, clients: Clients) -> None:
-    """Whoever polls next has its partitions."""
-    clients.conn.execute(
+# What is so of a client that only beats, and is in nobody's way.
+HARMLESS = {
+    "its group is paused": "select gapless.pause('billing', 'orders')",
+    "its deadline has passed": (
         "update gapless.member set expires_at = clock_timestamp() - interval '1 s'"
-    )
-    assert named(clients.conn) == []
+    ),
+    "what waits had waited for somebody else": "update gapless.lease set acquired_ts = now()",
+    "it is a supervisor": "update gapless.member set kind = 'supervisor', token_digest = null",
+}
 
 
-def test_one_that_was_given_a_partition_just_now_is_not_named(
-    beating: Client, clients: Clients
+@pytest.mark.parametrize("name", HARMLESS)
+def test_one_that_is_in_nobody_s_way_is_not_named(
+    beating: Client, clients: Clients, name: str
 ) -> None:
-    """What waits there may have waited for long: for somebody else."""
-    clients.conn.execute("update gapless.lease set acquired_ts = now()")
+    clients.conn.execute(HARMLESS[name].encode())
     assert named(clients.conn) == []
-
-
-def test_a_supervisor_is_no_client(beating: Client, clients: Clients) -> None:
-    """It is not named as one, nor ended as one."""
-    clients.conn.execute("update gapless.member set kind = 'supervisor', token_digest = null")
-    assert named(clients.conn) == []
-    assert clients.rows("select gapless.end_client(%s)", [beating.member_id]) == [(False,)]
-    assert clients.one("select count(*) from gapless.member") == 1
 
 
 def test_only_an_operator_ends_a_client(
@@ -205,20 +193,6 @@ def test_what_a_producer_prepared_is_in_nobody_s_way(
         )
     )
     assert named(conn) == []
-
-
-@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
-def test_a_client_in_another_isolation_is_told_in_one_line(
-    clients: Clients, conn: Connection, isolation: str
-) -> None:
-    one = clients.join()
-    with pytest.raises(psycopg.errors.InvalidTransactionState) as caught, conn.transaction():
-        conn.execute(f"set transaction isolation level {isolation}".encode())
-        one.poll()
-    assert caught.value.diag.message_primary == (
-        "a client of a group calls poll(), commit() and the others in READ COMMITTED, not "
-        f"{isolation.upper()}: they decide by the present state"
-    )
 
 
 def test_a_group_with_clients_is_not_dropped_and_says_who_is_there(clients: Clients) -> None:

@@ -12,7 +12,6 @@ from psycopg import Connection
 from gapless.lease.room import own_sessions
 from support.commands import Gapless
 from support.fleet import until
-from support.long import long_but
 from support.watched import APP, Watch, order
 
 
@@ -115,23 +114,6 @@ class TestRefused:
         assert line == (
             f"metrics cannot be read at {address}: Address already in use: choose another address"
         )
-
-    @pytest.mark.long
-    @pytest.mark.parametrize(
-        "address",
-        long_but(
-            ["9464", "127.0.0.1", "127.0.0.1:99999", "http://x:1", ":1", "a b:1", "x:"], "9464"
-        ),
-    )
-    def test_an_address_that_is_none(self, gapless: Gapless, address: str) -> None:
-        line = gapless("run", str(APP), "--metrics", address).complaint()
-        assert "metrics" in line
-        assert "HOST:PORT" in line
-
-    @pytest.mark.long
-    def test_a_host_that_is_not_here(self, gapless: Gapless) -> None:
-        line = gapless("run", str(APP), "--metrics", "192.0.2.1:9464").complaint()
-        assert line.startswith("metrics cannot be read at 192.0.2.1:9464: ")
 
     def test_the_extra_that_is_missing(self, gapless: Gapless, tmp_path: Path) -> None:
         hide = (

@@ -207,14 +207,17 @@ def test_without_the_database_it_says_what_it_has_counted(watch: Watch, conn: Co
 
 
 @pytest.mark.long
-def test_an_exporter_that_is_killed_is_started_again(watch: Watch, conn: Connection) -> None:
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
+def test_an_exporter_that_ends_or_hangs_is_started_again(
+    watch: Watch, conn: Connection, signum: signal.Signals
+) -> None:
     watched = watch()
     watched.until_ready()
     order(conn, 5)
     until_passed(conn, 5, watched)
     exporter = until(lambda: watched.child("exporter"), "an exporter")
-    os.kill(exporter, signal.SIGKILL)
-    until(lambda: watched.child("exporter") not in {None, exporter}, "another one")
+    os.kill(exporter, signum)
+    until(lambda: watched.child("exporter") not in {None, exporter}, "another one", timeout_s=40)
     scrape = watched.scrape()
     assert scrape.value(CONSUMED, error_type="", **BILLING) == 5, (
         "at the same address, nothing lost"

@@ -48,15 +48,6 @@ def test_plan(conn: Connection) -> None:
     assert value(conn, "select count(*) from handled") == 0
 
 
-def test_what_is_no_range(conn: Connection) -> None:
-    with pytest.raises(UsageError, match="before every event"):
-        ReplayRange(topic="orders", stop=ops.EARLIEST)
-    with pytest.raises(UsageError, match='topic "x" does not exist'):
-        ops.create_replay(conn, ReplayRange(topic="x"))
-    with pytest.raises(RefusedError):
-        ops.create_replay(conn, ReplayRange(topic="orders", begin=Point(offset=99)))
-
-
 def test_try(conn: Connection, dsn: str) -> None:
     told: list[int] = []
     wanted = ReplayRange(topic="orders")

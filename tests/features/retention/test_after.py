@@ -7,13 +7,13 @@ from features.retention.world import World
 from gapless.errors import HoleError, OverrunError
 from gapless.features.retention.chunks import Retention, set_retention
 from gapless.features.spark.options import read_options
-from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.position import next_batch, register_pipeline, reset_pipeline
 from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.place import earliest, find_ends, require_kept
 from gapless.log.tail import Tail
 from gapless.log.topics import require_topic
 from gapless.settings import Settings
+from support.pipelines import pipeline
 
 FIRST = 13  # the oldest offset of partition 0 once history() has expired; 3 events follow
 
@@ -59,30 +59,6 @@ def test_a_time_since_then_is_found_in_an_empty_partition_too(dropped: World) ->
     ) == [16, 13]
 
 
-def test_a_transaction_that_is_gone_is_not_found(dropped: World, world: World) -> None:
-    dropped.group()
-    with pytest.raises(psycopg.Error) as caught:
-        dropped.conn.execute(
-            "select gapless.seek('billing', to_transaction => '00000000-0000-8000-8000-000000000001')"
-        )
-    assert caught.value.sqlstate == "GL404"
-
-
-@pytest.mark.long
-def test_a_replay_begins_there(dropped: World) -> None:
-    assert dropped.value("select gapless.create_replay('again', 'orders')") == 3
-
-
-@pytest.mark.long
-def test_times_are_looked_up_in_what_is_there(dropped: World) -> None:
-    orders = dropped.value("select topic_id from gapless.topic where name = 'orders'")
-    found = [
-        dropped.value("select gapless.offset_since(%s, %s, '2020-01-01')", orders, partition)
-        for partition in (0, 1)
-    ]
-    assert found == [13, 13]
-
-
 def test_views_and_reads_begin_there(dropped: World) -> None:
     rows = dropped.conn.execute("select c_offset from gapless.read('orders', 0)").fetchall()
     assert rows == [(13,), (14,), (15,)]
@@ -107,16 +83,7 @@ def test_spark_begins_there_and_says_what_is_lost(dropped: World) -> None:
 
 def test_a_pipeline_that_was_overrun_is_told_of_a_reset(world: World) -> None:
     """An option of the source would be of no use: pipelines have none."""
-    cold = Pipeline(
-        name="cold",
-        topics=("orders",),
-        start="earliest",
-        columns=("value",),
-        batch_events=5,
-        sql=None,
-        transform=None,
-        target=TargetSpec(kind="table", where="t"),
-    )
+    cold = pipeline(name="cold", topics=("orders",), target=TargetSpec(kind="table", where="t"))
     register_pipeline(world.conn, cold)
     world.history()
     world.expire(overrun=["pipeline.cold"])
@@ -163,15 +130,6 @@ def test_a_group_that_was_overrun_may_go_on(world: World, goal: str, handled: li
     assert world.handled() == [*handled, 16]
 
 
-def test_groups_that_are_not_named_are_waited_for(world: World) -> None:
-    world.group()
-    world.group("other")
-    world.history()
-    world.expire(overrun=["billing"])
-    assert world.apply() == 0
-    assert [reason.split(" has ")[0] for reason in world.reasons()] == ["group other"]
-
-
 @pytest.mark.long
 def test_a_dead_letter_outlives_the_log(world: World) -> None:
     """It has its event with it: it is shown and redriven when the log has it no more (I9)."""
@@ -186,24 +144,6 @@ def test_a_dead_letter_outlives_the_log(world: World) -> None:
     assert world.value("select gapless.redrive_letter('billing', 'orders', 0, 5)") == "asked"
     world.drain()
     assert world.handled()[-1] == 5
-
-
-@pytest.mark.long
-def test_what_waits_and_what_is_dead_is_never_purged(world: World) -> None:
-    world.group()
-    world.history(1)
-    world.drain(refuse=2)
-    world.publish(0)
-    world.drain(refuse=8)
-    purge = "select letters from gapless.purge_history(0, 3600)"
-    assert world.value(purge) == 0
-    world.conn.execute("select gapless.discard_letter('billing', 'orders', 0, 2, 'test')")
-    assert world.value(purge) == 1
-    assert world.conn.execute("select c_offset from gapless.dead_letter_event").fetchall() == [(8,)]
-    assert (
-        world.value("select detail ->> 'reason' from gapless.audit where action = 'discard'")
-        == "test"
-    )
 
 
 @pytest.mark.long
@@ -230,12 +170,3 @@ def test_an_archive_that_never_ran_is_waited_for(world: World) -> None:
         " where name = 'orders') x"
     )
     assert world.apply() == 3
-
-
-@pytest.mark.parametrize(("overrun", "dropped"), [("pipeline.cold", 3), ("pipeline.warm", 0)])
-def test_an_archive_that_never_ran_may_be_overrun_by_name(
-    world: World, overrun: str, dropped: int
-) -> None:
-    world.history()
-    world.expire(archive="cold", overrun=["pipeline.another", overrun])
-    assert world.apply() == dropped

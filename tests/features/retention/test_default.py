@@ -41,7 +41,6 @@ WAYS: dict[str, Mapping[str, Any]] = {
     "a claim": {},
     "batch": {"batch_size": 100},
     "filter": {"where": "$.n >= 0"},
-    "types": {"event_types": ["order.*"]},
     "user": {"group_by": "user"},
     "streamed": {"batch_size": 1001},
     "parked": {"on_failure": "park-key"},
@@ -168,19 +167,6 @@ def test_what_was_moved_is_kept_for_who_needs_it_and_dropped_then(world: World) 
     assert sorted(world.handled(0)) == list(range(1, world.ends()[0][1]))
     world.apply()
     assert moved not in [each.chunk for each in plan_retention(world.conn)]
-
-
-def test_it_is_listed_until_then(world: World) -> None:
-    fill(world)
-    (listed,) = (
-        each for each in plan_retention(world.conn) if each.chunk == "outbox_message_default"
-    )
-    assert not listed.goes
-    assert listed.bytes > 0
-    assert "no chunk was made in time" in listed.reasons[0]
-    keep_house(world.conn)
-    world.apply()
-    assert all(each.chunk != "outbox_message_default" for each in plan_retention(world.conn))
 
 
 def test_whoever_moves_it_may_be_killed_at_each_step(world: World) -> None:

@@ -17,14 +17,7 @@ from gapless.features.retention.chunks import (
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic
-
-
-def test_nothing_is_dropped_until_somebody_says_so(world: World) -> None:
-    world.history()
-    assert world.apply() == 0
-    assert world.reasons() == ["topic orders keeps its events forever: it has no retention"]
-    assert world.ends() == [(1, 16), (1, 13)]
+from gapless.log.topics import adopt_topic, discard_unrouted
 
 
 @pytest.mark.long
@@ -48,35 +41,6 @@ def test_a_partition_that_is_emptied_goes_on_with_its_next_offset(world: World) 
     assert world.ends() == [(13, 16), (13, 14)], "I3: partition 1 was empty"
     rows = world.conn.execute("select c_offset from gapless.read('orders', 1, 1)").fetchall()
     assert rows == [(13,)]
-
-
-def test_the_age_is_that_of_the_newest_event(world: World) -> None:
-    world.history()
-    set_retention(world.conn, "orders", Retention(keep_s=3600))
-    assert world.apply() == 0
-    assert world.reasons()[0].startswith("topic orders keeps events until ")
-    world.conn.execute(
-        "update gapless.chunk_end set newest_ts = newest_ts - interval '2 hours'"
-        " where upto = (select min(upto) from gapless.chunk_end) and partition_id = 0"
-    )
-    assert world.apply() == 0, "its events of partition 1 are young"
-    world.conn.execute(
-        "update gapless.chunk_end set newest_ts = newest_ts - interval '2 hours'"
-        " where upto = (select min(upto) from gapless.chunk_end) and partition_id = 1"
-    )
-    assert world.apply() == 1
-    assert world.ends() == [(5, 16), (5, 13)]
-
-
-def test_all_topics_in_a_chunk_have_to_let_it_go(world: World) -> None:
-    ensure_topic(world.conn, "clicks", partitions=2)
-    world.publish(0, topic="clicks")
-    world.history()
-    world.expire()
-    assert world.apply() == 0
-    assert world.reasons() == ["topic clicks keeps its events forever: it has no retention"]
-    world.expire("clicks")
-    assert world.apply() == 3
 
 
 @pytest.mark.parametrize("adopted", [True, False], ids=["adopted", "given up"])
@@ -110,30 +74,6 @@ def test_events_of_an_id_that_nobody_made_keep_their_chunk(world: World, adopted
 
 
 @pytest.mark.long
-def test_a_group_keeps_what_it_has_not_passed(world: World) -> None:
-    world.group()
-    world.history()
-    world.expire()
-    assert world.apply() == 0
-    (reason,) = world.reasons()
-    assert reason == "group billing has yet to handle 8 events of orders, and no worker serves it"
-    world.drain()
-    assert world.apply() == 3
-    assert world.handled(0) == list(range(1, 16))
-
-
-def test_a_group_that_is_one_event_behind_keeps_the_chunk(world: World) -> None:
-    world.group()
-    world.history(1)
-    world.expire()
-    move = "select gapless.record_position('billing', 'orders', '{0,1}', %s)"
-    world.conn.execute(move, [[5, 4]])
-    assert world.apply() == 0
-    world.conn.execute(move, [[5, 5]])
-    assert world.apply() == 1
-
-
-@pytest.mark.long
 def test_a_transaction_from_before_a_restore_keeps_its_chunk(world: World, dsn: str) -> None:
     """Its events have ids below all that are done with, and no offsets yet."""
     with psycopg.connect(dsn) as late:
@@ -160,16 +100,6 @@ def test_a_transaction_from_before_a_restore_keeps_its_chunk(world: World, dsn: 
     world.next_chunk()
     world.publish()
     assert world.apply() > 0
-
-
-def test_chunks_go_oldest_first(world: World) -> None:
-    ensure_topic(world.conn, "clicks", partitions=2)
-    world.publish(0, topic="clicks")
-    world.history()
-    world.expire("orders")
-    plan = plan_retention(world.conn)
-    assert [bool(chunk.reasons) for chunk in plan[:3]] == [True, False, False]
-    assert not any(chunk.goes for chunk in plan)
 
 
 @pytest.mark.long

@@ -85,15 +85,6 @@ def test_of_many_the_one_that_does_not_fit_is_named_and_none_is_stored(
     assert len(stored(conn)) == events
 
 
-def test_nothing_is_written_and_the_transaction_continues(dsn: str, conn: Connection) -> None:
-    ops.add_schema(conn, "outbox", ORDER)
-    with psycopg.connect(dsn) as own:
-        with pytest.raises(InvalidPayloadError):
-            gapless.publish(own, "outbox", BAD)
-        gapless.publish(own, "outbox", GOOD)
-    assert stored(conn) == ['{"total":5}']
-
-
 def test_with_a_dedupe_key_for_later_and_for_a_request(conn: Connection) -> None:
     ops.add_schema(conn, "outbox", ORDER)
     for fields in ({"dedupe_key": "k"}, {"deliver_in": 60}):
@@ -150,21 +141,6 @@ class TestNoticing:
         gapless.publish(conn, "outbox", GOOD)
         ops.remove_schema(conn, "outbox")
         gapless.publish(conn, "outbox", BAD)
-
-    def test_within_the_time_nothing_is_asked(
-        self, conn: Connection, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A topic without schemas costs one look in LOOK_S, and no statement more."""
-        monkeypatch.setattr(known, "LOOK_S", 3600.0)
-        gapless.publish(conn, "outbox", GOOD)
-        seen = dict(known._known)
-        for _ in range(3):
-            gapless.publish(conn, "outbox", GOOD)
-        assert known._known == seen
-
-    def test_the_time_is_as_the_docs_say(self) -> None:
-        assert known.LOOK_S == 0.0  # this test's own
-        assert "within 5 s" in (ops.add_schema.__doc__ or "")
 
     def test_a_schema_that_was_made_anew_is_another_one(self, conn: Connection) -> None:
         ops.add_schema(conn, "outbox", ORDER)

@@ -100,7 +100,6 @@ def settings(dsn: str, *names: str) -> list[object]:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("binaries")
 def test_data_outlive_the_server(home: Path) -> None:
     with embedded(home) as dsn:
         do(dsn, "create table kept as select 7 as number")
@@ -150,16 +149,6 @@ def test_processes_share_one_server(home: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_server_stops_when_its_only_user_is_killed(home: Path) -> None:
-    with program(USER, home) as user:
-        assert user.stdout is not None
-        assert user.stdout.readline()
-        assert not is_down(home)
-        user.kill()
-        assert until(lambda: is_down(home), STOPS_WITHIN_S)
-
-
-@pytest.mark.long
 def test_a_forked_child_counts_as_a_user(home: Path) -> None:
     server = acquire(home)
     reader, writer = os.pipe()
@@ -183,11 +172,11 @@ def test_a_forked_child_counts_as_a_user(home: Path) -> None:
 def test_nobody_is_turned_away_while_it_starts_and_stops(home: Path) -> None:
     with embedded(home) as dsn:
         do(dsn, "create table visit (at timestamptz default clock_timestamp())")
-    script = [sys.executable, "-c", RUSH, str(home), "6"]
+    script = [sys.executable, "-c", RUSH, str(home), "4"]
     guests = [subprocess.Popen(script) for _ in range(3)]
     assert [guest.wait(timeout=120) for guest in guests] == [0, 0, 0]
     with embedded(home) as dsn:
-        assert ask(dsn, "select count(*) from visit") == 18
+        assert ask(dsn, "select count(*) from visit") == 12
 
 
 @pytest.mark.long

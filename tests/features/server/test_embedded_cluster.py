@@ -176,12 +176,6 @@ def test_a_folder_closed_to_roots_server(folder: Path) -> None:
     assert closed.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_cannot_be_made(folder: Path) -> None:
-    (folder / "file").write_text("")
-    with pytest.raises(ConnectError, match="Not a directory"):
-        acquire(folder / "file" / "server")
-
-
 def test_no_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GAPLESS_PG_BINDIR", str(folder))
     with pytest.raises(ConnectError, match=r"has no initdb and postgres of PostgreSQL 14"):

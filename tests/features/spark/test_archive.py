@@ -1,6 +1,5 @@
 """A read that spans an archive and the live log is one; an archive that lost something is refused."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,8 @@ from support.chunks import next_chunk, small_chunks
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.features.spark import bulk  # noqa: E402 - after the skip
 from gapless.features.spark.options import read_options  # noqa: E402
 from gapless.features.spark.source import look, plan_batch, read_task  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def no_session_left() -> Iterator[None]:
-    yield
-    bulk.close()
 
 
 def _batches(dsn: str, **given: str) -> list[Any]:

@@ -9,23 +9,12 @@ from psycopg import Connection
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.pipeline import position
 from gapless.features.spark.pipeline.bad import Redriven
-from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
+from gapless.features.spark.pipeline.document import TargetSpec
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
+from support.pipelines import pipeline
 
-PIPELINE = Pipeline(
-    name="p",
-    topics=("outbox",),
-    start="earliest",
-    columns=("key", "value"),
-    batch_events=5,
-    check="value is not null",
-    on_bad_row="dead-letter",
-    sql=None,
-    transform=None,
-    target=TargetSpec(kind="topic", where="elsewhere"),
-)
-BAD = ("outbox", 0, 2)
+PIPELINE = pipeline(columns=("key", "value"), check="value is not null", on_bad_row="dead-letter")
 STATES = "select partition_id, first_offset, state, attempts from gapless.dead_letter order by 1, 2"
 
 
@@ -77,14 +66,6 @@ def test_a_bad_event_is_a_dead_letter_of_the_pipeline(
     assert (standing(log).bad, standing(log).events) == (1, 5)
 
 
-def test_dropped_ones_are_only_counted(log: Connection, bad: Any, gapless: Any) -> None:
-    batch = position.next_batch(log, PIPELINE)
-    batch.aside.bad, batch.aside.is_dropped = {bad: "why"}, True
-    position.end_batch(log, "p", batch)
-    assert standing(log).bad == 1
-    assert letters(gapless, "--state", "all") == []
-
-
 def test_a_batch_that_does_not_end_sets_nothing_aside(
     log: Connection, bad: Any, gapless: Any
 ) -> None:
@@ -96,18 +77,6 @@ def test_a_batch_that_does_not_end_sets_nothing_aside(
     assert (standing(log).bad, standing(log).events, letters(gapless)) == (0, 0, [])
     end(log, [bad])
     assert (standing(log).bad, len(letters(gapless))) == (1, 1)
-
-
-def test_the_same_batch_sets_them_aside_when_it_ends_at_last(
-    log: Connection, bad: Any, gapless: Any
-) -> None:
-    batch = position.next_batch(log, PIPELINE)
-    batch.aside.bad = {bad: "why"}
-    with pytest.raises(ZeroDivisionError), log.transaction():
-        position.end_batch(log, "p", batch)
-        raise ZeroDivisionError
-    position.end_batch(log, "p", batch)
-    assert (standing(log).bad, standing(log).events, len(letters(gapless))) == (1, 5, 1)
 
 
 def test_with_files_it_is_set_aside_as_they_are_recorded(
@@ -122,14 +91,6 @@ def test_with_files_it_is_set_aside_as_they_are_recorded(
         assert (each.number, each.end) == (0, batch.end)
     position.end_batch(log, "p", position.next_batch(log, PIPELINE))
     assert (standing(log).bad, standing(log).events, len(letters(gapless))) == (1, 5, 1)
-
-
-def test_the_same_run_finishes_what_it_recorded(log: Connection, bad: Any, gapless: Any) -> None:
-    batch = position.next_batch(log, PIPELINE)
-    batch.aside.bad = {bad: "why"}
-    position.plan_files(log, "p", batch, [["a", "b"]])
-    position.end_batch(log, "p", batch)
-    assert (standing(log).bad, len(letters(gapless))) == (1, 1)
 
 
 @pytest.fixture
@@ -188,8 +149,3 @@ def test_a_reset_meets_them_again_in_the_log(
     position.reset_pipeline(log, "p", "earliest")
     assert log.execute(STATES).fetchall() == []
     assert position.next_batch(log, PIPELINE).events == 5
-
-
-def test_put_to_the_end_it_keeps_them(log: Connection, bad: Any, asked: list[Redriven]) -> None:
-    position.reset_pipeline(log, "p", "latest")
-    assert len(log.execute(STATES).fetchall()) == 2

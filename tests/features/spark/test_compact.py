@@ -24,7 +24,7 @@ import pyarrow.dataset as ds  # noqa: E402 - after the skip
 import pyarrow.parquet as pq  # noqa: E402
 
 from gapless.features.spark.archive import open_archive  # noqa: E402
-from gapless.features.spark.pipeline import compact, lease, merged, verify  # noqa: E402
+from gapless.features.spark.pipeline import compact, lease, verify  # noqa: E402
 from gapless.features.spark.pipeline.compact import compact_pipeline  # noqa: E402
 
 Gapless = Callable[..., Any]
@@ -131,20 +131,22 @@ def test_every_reader_finds_each_row_once_at_each_point(
     assert cold.names() == [MERGED, f"cold-{BATCHES:010d}-00000.parquet"]
 
 
-@pytest.mark.parametrize("point", ["written", "linked", "swapped"])
-def test_killed_at_each_point_every_row_is_there_once(cold: Cold, point: str) -> None:
-    before = cold.rows()
+def kill_at(cold: Cold, point: str) -> None:
+    """Have the command killed at a point of its work."""
     killed = subprocess.run(
         [sys.executable, "-m", "gapless", "pipeline", "compact", "cold"],
         env=os.environ
-        | {
-            "GAPLESS_DSN": cold.conn.info.dsn,
-            "GAPLESS_FAILPOINTS": f"compact.{point}=kill",
-        },
+        | {"GAPLESS_DSN": cold.conn.info.dsn, "GAPLESS_FAILPOINTS": f"compact.{point}=kill"},
         capture_output=True,
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+
+@pytest.mark.parametrize("point", ["written", "linked", "swapped"])
+def test_killed_at_each_point_every_row_is_there_once(cold: Cold, point: str) -> None:
+    before = cold.rows()
+    kill_at(cold, point)
     assert cold.rows() == before
     left = [each for each in cold.folder.iterdir() if each.name.startswith(".")]
     assert left
@@ -169,16 +171,7 @@ def test_pipelines_may_share_a_folder(cold: Cold, point: str) -> None:
     for batch in (0, 1):
         cold.put(OLD, batch, number=1, name="warm")
     before = cold.rows()
-
-    def stop(point: str) -> None:
-        raise KeyboardInterrupt(point)
-
-    failpoints.arm({f"compact.{point}": stop})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compact, "_sweep", lambda *_: None)  # as if it was killed
-        with pytest.raises(KeyboardInterrupt):
-            compact_pipeline(cold.conn, "cold")
-    failpoints.arm({})
+    kill_at(cold, point)
     (done,) = compact_pipeline(cold.conn, "warm")
     assert done.files == 2
     assert cold.rows() == before
@@ -221,18 +214,6 @@ def test_a_day_may_have_more_files_than_a_process_may_open(cold: Cold) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert cold.rows() == before
     assert pq.read_metadata(cold.folder / OLD / MERGED).num_row_groups == 1
-
-
-def test_row_groups_have_a_size(cold: Cold, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merged, "_GROUP_BYTES", 400)
-    before = cold.rows()
-    compact_pipeline(cold.conn, "cold")
-    found = pq.read_metadata(cold.folder / OLD / MERGED)
-    sizes = [found.row_group(n).num_rows for n in range(found.num_row_groups)]
-    assert len(sizes) > 1
-    assert len(set(sizes[:-1])) == 1
-    assert sizes[-1] <= sizes[0]
-    assert cold.rows() == before
 
 
 def test_files_that_do_not_fit_in_one_stay_apart(

@@ -9,7 +9,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.features.spark.options import read_options
-from gapless.features.spark.place import cut, earliest, find_ends, latest, wait_for_offsets
+from gapless.features.spark.place import cut, earliest, find_ends, latest
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
@@ -111,11 +111,3 @@ def test_as_many_as_are_allowed_are_taken_at_once(
     ):
         sizes = [sum(now.values()) - 4 for now in _cuts(conn, dsn, "outbox", events_max)]
         assert sizes == expected, f"at most {events_max}"
-
-
-def test_settle_sequences_when_nobody_does(dsn: str, conn: Connection, topic: Topic) -> None:
-    publish(conn, "outbox", {}, key="a")
-    wait_for_offsets(conn)
-    options = read_options({"url": dsn, "subscribe": "outbox"})
-    ends = find_ends(conn, options)
-    assert sum(end.next_offset - 1 for end in ends) == 1

@@ -1,7 +1,6 @@
 """Reading ranges as Arrow: every column exact, in order, and complete or refused."""
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -16,25 +15,18 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from support.servers import until
 
-pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.features.spark import bulk, fetch, tries  # noqa: E402 - after the skip
-from gapless.features.spark.columns import COLUMNS  # noqa: E402
-from gapless.features.spark.fetch import read_ranges  # noqa: E402
-from gapless.features.spark.options import read_options  # noqa: E402
-from gapless.features.spark.ranges import Range  # noqa: E402
-from gapless.features.spark.segments import ReadRequest  # noqa: E402
-from gapless.features.spark.source import look, plan_batch, read_task  # noqa: E402
-from gapless.features.spark.stream import StreamReader  # noqa: E402
+from gapless.features.spark import bulk, fetch, tries
+from gapless.features.spark.columns import COLUMNS
+from gapless.features.spark.fetch import read_ranges
+from gapless.features.spark.options import read_options
+from gapless.features.spark.segments import ReadRequest
+from gapless.features.spark.source import look, plan_batch, read_task
+from gapless.features.spark.stream import StreamReader
 
 PAYLOADS: list[Any] = [{"n": 1}, None, "ünï\u0000", [1, 2], "x" * 10_000, {"deep": {"er": "✈"}}]
-
-
-@pytest.fixture(autouse=True)
-def no_session_left() -> Iterator[None]:
-    yield
-    bulk.close()
 
 
 @pytest.fixture(params=["one stretch", "by id", "row by row"])
@@ -113,18 +105,6 @@ def test_offsets_ascend_within_a_task_and_from_task_to_task(
     for row in _read(dsn, columns="partition,offset", recordsPerTask="110"):
         assert row["offset"] == seen.get(row["partition"], 0) + 1
         seen[row["partition"]] = row["offset"]
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("road")
-def test_only_what_is_asked_for(dsn: str, conn: Connection, topic: Topic) -> None:
-    _publish(dsn, 60)
-    rows = _read(dsn, eventTypes="type 1", columns="event_type,offset,partition", partitions="0,2")
-    assert rows
-    assert {row["event_type"] for row in rows} == {"type 1"}
-    assert {row["partition"] for row in rows} <= {0, 2}
-    everything = [t for t in _truth(conn) if t[3] in (0, 2) and t[8] == "type 1"]
-    assert len(rows) == len(everything)
 
 
 @pytest.mark.long
@@ -288,33 +268,6 @@ def test_events_of_before_an_upgrade_may_be_of_a_later_timeline(
             done = end
         assert reader.next(done, limited=True) == reader.all() == done
     assert (found, set(timelines)) == (60, {1, 3} if road == "stream" else {3})
-
-
-@pytest.mark.long
-def test_reading_needs_few_sessions(dsn: str, conn: Connection, topic: Topic) -> None:
-    _publish(dsn, 50)
-    sequence(conn)
-    wanted = ReadRequest(dsn=dsn, columns=("key",))
-    for partition_id in range(4):
-        range_ = Range(
-            topic="outbox", topic_id=1, partition_id=partition_id, first_offset=1, last_offset=3
-        )
-        assert list(read_ranges(wanted, [range_]))
-    count = conn.execute(
-        "select count(*) from pg_stat_activity where application_name = 'gapless/spark task'"
-    ).fetchone()
-    assert count == (1,)
-
-
-@pytest.mark.long
-def test_a_session_that_was_cut_is_renewed(dsn: str, conn: Connection, topic: Topic) -> None:
-    _publish(dsn, 20)
-    before = _read(dsn)
-    conn.execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity"
-        " where application_name = 'gapless/spark task'"
-    )
-    assert _read(dsn) == before
 
 
 @pytest.mark.long

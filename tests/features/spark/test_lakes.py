@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +14,6 @@ from psycopg import Connection
 
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
-from gapless.features.spark import bulk
 from gapless.features.spark.pipeline.delta import has_batch
 from gapless.features.spark.pipeline.position import (
     next_batch,
@@ -36,38 +31,25 @@ POINTS = ("staged", "written", "looked", "applied", "done")
 KINDS = [("delta", "upsert"), ("iceberg", "upsert"), ("iceberg", "append")]
 
 
+@pytest.fixture
+def make(
+    conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+) -> Callable[[tuple[str, str]], LakeWorld]:
+    def one(form: tuple[str, str]) -> LakeWorld:
+        pytest.importorskip("deltalake" if form[0] == "delta" else "pyiceberg")
+        return LakeWorld(conn, dsn, tmp_path, *form)
+
+    return one
+
+
 @pytest.fixture(params=KINDS, ids=" ".join)
-def lake(
-    request: pytest.FixtureRequest,
-    conn: Connection,
-    dsn: str,
-    topic: Topic,
-    tmp_path: Path,
-) -> Iterator[LakeWorld]:
-    yield from _world(request.param, conn, dsn, tmp_path)
+def lake(request: pytest.FixtureRequest, make: Callable[..., LakeWorld]) -> LakeWorld:
+    return make(request.param)
 
 
 @pytest.fixture(params=KINDS[:2], ids=" ".join)
-def upsert(
-    request: pytest.FixtureRequest,
-    conn: Connection,
-    dsn: str,
-    topic: Topic,
-    tmp_path: Path,
-) -> Iterator[LakeWorld]:
-    yield from _world(request.param, conn, dsn, tmp_path)
-
-
-def _world(
-    form: tuple[str, str],
-    conn: Connection,
-    dsn: str,
-    folder: Path,
-) -> Iterator[LakeWorld]:
-    kind, mode = form
-    pytest.importorskip("deltalake" if kind == "delta" else "pyiceberg")
-    yield LakeWorld(conn, dsn, folder, kind, mode)
-    bulk.close()
+def upsert(request: pytest.FixtureRequest, make: Callable[..., LakeWorld]) -> LakeWorld:
+    return make(request.param)
 
 
 def _history(seed: int, events: int) -> list[tuple[str, object]]:
@@ -135,30 +117,6 @@ def test_a_batch_under_way_is_finished_with_its_topics(lake: LakeWorld, conn: Co
         next_batch(conn, left)
     lake.run()
     assert lake.seen() == [("a", 1)]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("point", ["looked", "applied"])
-def test_killed_for_real(lake: LakeWorld, point: str) -> None:
-    """SIGKILL before the table's commit, and between it and the move of the position."""
-    values = _history(2, 40)
-    lake.publish(*values)
-    command = [sys.executable, "-m", "support.lakes", lake.dsn, str(lake.folder)]
-    done = subprocess.run(
-        [*command, lake.kind, "upsert" if lake.is_upsert else "append"],
-        env={
-            **os.environ,
-            "GAPLESS_FAILPOINTS": f"pipeline.{point}=kill@2",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    lake.run()
-    assert lake.seen() == _wanted(lake, values)
 
 
 @pytest.mark.long

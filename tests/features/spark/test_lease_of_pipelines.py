@@ -14,22 +14,13 @@ from gapless.db.connect import connect
 from gapless.db.locked import lock_timeout
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.pipeline import lease, position
-from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
 from gapless.features.spark.pipeline.run import Runnable, run_locked
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
+from support.pipelines import pipeline
 from support.servers import until
 
-PIPELINE = Pipeline(
-    name="p",
-    topics=("outbox",),
-    start="earliest",
-    columns=("value",),
-    batch_events=5,
-    sql=None,
-    transform=None,
-    target=TargetSpec(kind="topic", where="elsewhere"),
-)
+PIPELINE = pipeline()
 
 
 @pytest.fixture
@@ -54,16 +45,6 @@ def other(run: Connection, dsn: str) -> Iterator[Connection]:
 def standing(conn: Connection) -> position.PipelineStanding:
     (found,) = position.list_pipelines(conn)
     return found
-
-
-def test_the_next_run_begins_when_the_session_of_the_last_has_ended(
-    run: Connection, other: Connection, dsn: str
-) -> None:
-    assert not lease.try_lock_pipeline(other, "p")
-    assert (standing(other).state, standing(other).standbys) == ("running", 1)
-    run.close()
-    assert until(lambda: lease.try_lock_pipeline(other, "p"))
-    assert lease.take_pipeline(other, "p") == 2
 
 
 def test_a_run_that_was_overtaken_ends_no_batch(

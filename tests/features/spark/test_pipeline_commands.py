@@ -88,14 +88,6 @@ def test_remove_asks_first_and_then_retention_goes_on(
 
 
 @pytest.mark.long
-def test_one_that_runs_is_not_removed(gapless: Gapless, abandoned: Connection) -> None:
-    abandoned.execute("select pg_advisory_lock(7427005, hashtext('cold'))")
-    refused = gapless("pipeline", "remove", "cold", "--yes")
-    assert refused.complaint() == "pipeline cold is running already, here or on another machine"
-    assert [row["name"] for row in gapless("pipeline", "status", "--json").json] == ["cold"]
-
-
-@pytest.mark.long
 def test_what_was_staged_goes_too(gapless: Gapless, abandoned: Connection) -> None:
     from gapless.features.spark.pipeline.table import stage_of
 
@@ -118,26 +110,3 @@ def test_of_several_that_run_once_the_one_that_failed_is_named(
     assert failed({}, of=1) == failed({}, of=2) == 0
     with pytest.raises(UsageError, match="lost"):
         failed({"cold": error}, of=1)
-
-
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ("spark.sql.shuffle.partitions", "a setting of Spark is wanted, as spark.name=value"),
-        ("shuffle.partitions=3", "is no setting of Spark: their names begin with spark."),
-    ],
-)
-def test_a_wrong_conf_is_one_line(gapless: Gapless, said: str, why: str) -> None:
-    refused = gapless("pipeline", "run", "cold", "--conf", said).complaint()
-    assert refused.startswith("--conf ")
-    assert refused.endswith(why)
-
-
-@pytest.mark.long
-def test_handlers_take_a_conf_as_well(gapless: Gapless) -> None:
-    """And refuse what is for Spark where they do not run on it: it would count for nothing."""
-    spark = ("run", "app.py", "--engine", "spark", "--conf", "shuffle.partitions=3")
-    assert gapless(*spark).complaint().endswith("their names begin with spark.")
-    for words in (("--conf", "spark.ui.enabled=true"), ("--master", "local[2]")):
-        refused = gapless("run", "app.py", *words).complaint()
-        assert refused == f"{words[0]} is for Spark: add --engine spark, or leave it out"

@@ -1,7 +1,6 @@
 """Places that options name, and topics that a pattern matches: exact offsets, by the reader's rights."""
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -209,15 +208,6 @@ def test_a_first_batch_of_nothing_is_no_reason_for_another(
     assert json.dumps(stream.next(end, limited=False)) == json.dumps(end)
 
 
-def test_a_repeated_batch_of_another_database_is_refused(
-    conn: Connection, stream: StreamReader
-) -> None:
-    end = stream.next(stream.first(), limited=False)
-    elsewhere = {**end, "": {**end[""], "created orders.eu": 7}}
-    with pytest.raises(UsageError, match=r"topic orders\.eu of another database"):
-        stream.tasks(stream.first(), elsewhere)
-
-
 def test_a_place_of_partitions_that_are_not_read_is_refused(
     conn: Connection, noon: datetime
 ) -> None:
@@ -269,17 +259,6 @@ def test_a_group_that_moves_on_meanwhile_leads_to_the_end(conn: Connection, noon
     place = StartPosition(kind="group", option="startingOffsets", group_id="g")
     found = resolve(conn, place, ends, now=noon, otherwise=EARLIEST)
     assert found == {"orders": {0: 21}}
-
-
-def test_nothing_is_said_of_a_start_that_was_chosen(
-    conn: Connection, noon: datetime, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    given = {"url": conn.info.dsn, "subscribe": "orders", "startingOffsets": "latest"}
-    reader = StreamReader(read_options(given))
-    assert reader.first()["orders"] == {"0": 21}
-    reader.close()
-    assert "by default" not in caplog.text
 
 
 def test_a_checkpoint_of_another_database_is_refused_however_long_its_log(

@@ -10,9 +10,7 @@ from gapless.db.connect import connect
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.options import read_options
 from gapless.features.spark.pipeline import lease, position
-from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.run import read_of
-from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.place import find_ends, record_position, wait_for_offsets
 from gapless.features.spark.source import plan_batch
 from gapless.features.spark.stream import StreamReader
@@ -21,18 +19,10 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic, set_partitions
 from support.group import owner
+from support.pipelines import pipeline
 from support.servers import until
 
-PIPELINE = Pipeline(
-    name="p",
-    topics=("outbox",),
-    start="earliest",
-    columns=("value",),
-    batch_events=5,
-    sql=None,
-    transform=None,
-    target=TargetSpec(kind="topic", where="elsewhere"),
-)
+PIPELINE = pipeline()
 
 
 @pytest.fixture
@@ -100,16 +90,6 @@ def test_the_events_read_are_told_while_it_runs(registered: Connection, dsn: str
     with watched(f"{dsn} password=x port=1", ["p"], lambda *read: told.append(read)):
         pass
     assert len(told) == count
-
-
-@pytest.mark.long
-def test_one_run_at_a_time(registered: Connection, dsn: str) -> None:
-    lease.lock_pipeline(registered, "p")
-    with connect(dsn, role="test") as other:
-        with pytest.raises(UsageError, match="running already"):
-            lease.lock_pipeline(other, "p")
-        (standing,) = position.list_pipelines(other)
-        assert standing.runs
 
 
 def test_the_next_run_waits_for_the_end_of_the_last(

@@ -1,6 +1,5 @@
 """Tasks work with the driver's database, wherever their own environment leads, or say so."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,17 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
 
-pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.features.spark import bulk  # noqa: E402 - after the skip
-from gapless.features.spark.options import read_options  # noqa: E402
-from gapless.features.spark.reach import connect_task, identity_of, reached  # noqa: E402
-from gapless.features.spark.sink import stage  # noqa: E402
-from gapless.features.spark.source import look, plan_batch, read_task  # noqa: E402
+from gapless.features.spark import bulk
+from gapless.features.spark.options import read_options
+from gapless.features.spark.reach import connect_task, identity_of, reached
+from gapless.features.spark.sink import stage
+from gapless.features.spark.source import look, plan_batch, read_task
 
 _PLACE = ("host", "port", "user", "dbname")
 ANOTHER = "a Spark task reached another database than the driver, by .*dbname "
-
-
-@pytest.fixture(autouse=True)
-def no_session_left() -> Iterator[None]:
-    yield
-    bulk.close()
 
 
 @pytest.fixture
@@ -119,12 +112,3 @@ def _go(road: str, dsn: str, identity: str) -> Any:
         return stage(dsn, "outbox", 0, [], identity)
     connect_task(dsn, role="test", identity=identity).close()
     return None
-
-
-def test_a_kept_session_was_proven_once(dsn: str, conn: Connection) -> None:
-    """Not for every query: the proof is a connection's."""
-    identity = identity_of(conn)
-    _go("read", dsn, identity)
-    (kept,) = bulk._kept.values()
-    _go("read", dsn, identity)
-    assert list(bulk._kept.values()) == [kept]

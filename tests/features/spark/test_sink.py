@@ -176,18 +176,6 @@ def test_a_stage_that_lost_rows_is_refused(
     assert conn.execute("select count(*) from gapless.sink_batch").fetchone() == (0,)
 
 
-def test_what_a_failed_job_left_is_dropped(
-    dsn: str, conn: Connection, topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sink, "INLINE_BYTES", 0)
-    first, _lost = (stage(dsn, "outbox", part, [_batch(0, 10)]) for part in (0, 1))
-    drop_stages(dsn, [first, None])
-    assert _stages(conn) == 1
-    conn.execute("update gapless.stage set created_ts = created_ts - interval '2 days'")
-    drop_stages(dsn, [])
-    assert _stages(conn) == 0
-
-
 def _publish_and_die(dsn: str, point: str, messages: list[Staged]) -> None:
     failpoints.arm({point: "kill"})
     publish_staged(dsn, "query q", 1, messages)

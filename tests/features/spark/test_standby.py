@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from gapless.db.migrate import migrate
-from gapless.errors import ConnectError, GaplessError, HoleError, UsageError
+from gapless.errors import ConnectError, GaplessError, UsageError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -26,15 +26,11 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
 from gapless.features.compaction.latest import set_compaction
-from gapless.features.schemas.ops import add_schema
 from gapless.features.spark import bulk, segments
 from gapless.features.spark.options import ReadOptions, read_options
 from gapless.features.spark.reach import Reached, identity_of
-from gapless.features.spark.registered import schema_of
 from gapless.features.spark.source import look, plan_batch, read_task
-from gapless.features.spark.source import wanted as asked
 from gapless.features.spark.stream import StreamReader
-from gapless.features.spark.tries import CutError
 
 Place = tuple[int, int]
 EVENTS = 20_000  # of a backfill
@@ -58,7 +54,6 @@ def pair(shared: Pair, request: pytest.FixtureRequest) -> Iterator[Pair]:
     own.replay()
     yield own
     own.resume()
-    bulk.close()
 
 
 @pytest.fixture
@@ -66,7 +61,6 @@ def own() -> Iterator[Pair]:
     """A pair whose servers a test may stop."""
     with following() as made:
         yield made
-        bulk.close()
 
 
 def _options(pair: Pair, **given: str) -> ReadOptions:
@@ -177,20 +171,6 @@ def test_a_standby_that_stays_behind_is_named(
         _read(_options(pair, url=pair.primary.dsn(), **given), there)
 
 
-def test_a_hole_is_a_hole_on_a_standby_too(pair: Pair) -> None:
-    pair.publish(60)
-    with pair.on_primary() as conn:
-        conn.execute(
-            "delete from gapless.outbox_message_t where id = (select max(id) from"
-            " gapless.outbox_message_t join gapless.topic using (topic_id) where name = %s)",
-            [pair.topic],
-        )
-    pair.replay()
-    with pytest.raises(HoleError, match=r"1 of .* are missing from outbox_message_t"):
-        _read(_options(pair))
-    assert len(_read(_options(pair, failOnDataLoss="false"))) == 59
-
-
 def test_a_checkpoint_that_the_standby_has_not_reached_is_waited_for(pair: Pair) -> None:
     _publish_unseen(pair, 30)
     with closing(StreamReader(_options(pair, url=pair.primary.dsn()))) as reader:
@@ -262,47 +242,6 @@ def test_a_compaction_that_the_standby_has_not_replayed_is_waited_for(pair: Pair
         done = reader.first()
         end = reader.next(done, limited=True)
         assert len(_places(_options(pair), reader.tasks(done, end), reader.where())) == 40
-
-
-def test_a_topic_that_the_standby_does_not_know_yet_is_waited_for(pair: Pair) -> None:
-    pattern = {"subscribePattern": f"{pair.topic}([.]new)?", "startingOffsets": "earliest"}
-    given = {"url": pair.standby.dsn(), **pattern}
-    pair.publish(10)
-    with closing(StreamReader(read_options({**given, "url": pair.primary.dsn()}))) as reader:
-        begin = reader.first()
-        pair.pause()
-        with pair.on_primary() as conn:
-            ensure_topic(conn, f"{pair.topic}.new", partitions=1)
-            publish(conn, f"{pair.topic}.new", {})
-        end = reader.newest()
-    timer = _later(pair.resume)
-    with closing(StreamReader(read_options(given))) as reader:
-        ranges = [each for task in reader.tasks(begin, end) for each in task]
-    timer.join()
-    assert sum(each.events for each in ranges) == 11
-
-
-def test_a_registered_schema_is_read_there_too(pair: Pair) -> None:
-    pytest.importorskip("pyspark")
-    with pair.on_primary() as conn:
-        add_schema(conn, pair.topic, '{"properties": {"n": {"type": "integer"}}}')
-    pair.replay()
-    (field,) = schema_of(pair.topic, url=pair.standby.dsn()).fields
-    assert (field.name, field.dataType.simpleString()) == ("n", "bigint")
-
-
-def test_the_last_word_is_that_of_one_server(pair: Pair) -> None:
-    """The session that follows a broken one may reach another server, which lags."""
-    there = _publish_unseen(pair, 50)
-    options = _options(pair, url=pair.primary.dsn(), failOnDataLoss="false")
-    (task,) = plan_batch(options, look(options)).tasks
-    wanted = replace(asked(options), dsn=there.dsn, identity=there.identity)
-    bulk._kept[there.dsn, there.identity] = bulk._open(pair.primary.dsn(), there.identity)
-    segments.wait_for_replay(wanted, task)  # the primary has all of it
-    with pair.on_primary() as conn:
-        conn.execute(f"select pg_terminate_backend(pid, 5000) from ({TASKS}) t")
-    with pytest.raises(CutError):
-        segments.find_ids(wanted, task, is_last_word=True)
 
 
 @pytest.mark.parametrize("cut", ["conflict", "terminated"])

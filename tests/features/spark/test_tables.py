@@ -28,6 +28,7 @@ from gapless.features.spark.pipeline.target import require_target_package
 from gapless.features.spark.reach import reached
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
+from support.pipelines import pipeline
 from support.servers import until
 
 pa = pytest.importorskip("pyarrow")
@@ -44,16 +45,7 @@ COLUMNS = "key text primary key, n bigint, total bigint, low int, first text, hi
 
 
 def _pipeline(**target: object) -> Pipeline:
-    return Pipeline(
-        name="p",
-        topics=("outbox",),
-        start="earliest",
-        columns=("key", "value"),
-        batch_events=5,
-        sql=None,
-        transform=None,
-        target=read_target("to", target),
-    )
+    return pipeline(columns=("key", "value"), target=read_target("to", target))
 
 
 def _row(key: str, *numbers: int | None) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """What the console shows, from snapshots made by hand: every page, size, terminal and trouble."""
 
 import json
-import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,9 +11,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gapless.status import to_document
-from gapless.status.draw import WORDS, draw
+from gapless.status.draw import draw
 from gapless.status.history import History
-from gapless.status.keys import HELP
 from gapless.status.layout import Section, lay_out, share, window
 from gapless.status.snapshot import COUNT_MAX, Pending, Snapshot, Standing
 from gapless.status.view import Canvas, ConsolePage, ConsoleState, LetterLine, Look
@@ -110,36 +108,6 @@ def test_the_laggard_is_on_the_first_screen() -> None:
     assert any(line.startswith(unserved) for line in lines)
 
 
-def test_a_line_per_group_has_all_that_counts() -> None:
-    history = History()
-    for second in range(10):
-        rows = [standing(0, next_offset=1 + 120 * second, lag=3000 - 100 * second, waiting=2)]
-        shot = look(rows, at_s=second, members=[presence("host-a")])
-        history.add(shot)
-    lines = pages(shot, height=24, history=history)
-    head, row = next((line, lines[n + 1]) for n, line in enumerate(lines) if line[:6] == "group ")
-    assert head.split() == [
-        *("group", "lag", "behind", "ev/s", "catch", "up", "members", "dead", "waiting", "trend"),
-    ]  # fmt: skip
-    assert row.split()[:8] == ["billing/orders", "2,100", "4m", "120", "21s", "1", "0", "2"]
-    assert set(row.split()[8]) == set("▆▇█"), "it falls"
-    assert lines[0].startswith("gapless  database shop on db1:5432  PostgreSQL 15.8")
-    assert lines[0].endswith("12:00:09")
-    assert lines[1] == "lag 2,100 (4m)   published 20/s   dead 0   sequencer idle, 0 pending"
-    wide = pages(shot, width=140, height=24, history=history)
-    assert wide[1].startswith("lag 2,100 (4m)   published 20/s   dead 0   handled 120/s   events ")
-    assert wide[1].endswith("sequencer idle, 0 pending   retention idle   sessions 12")
-
-
-def test_the_head_is_two_lines_on_every_screen() -> None:
-    """Problems follow, and the groups."""
-    for width in range(20, 200, 7):
-        lines = pages(_busy(), width=width, height=24, history=_history(_busy()))
-        assert lines[0].startswith("gapless")
-        assert lines[1].startswith("lag ")
-        assert not lines[2].startswith(("sequencer", "retention", "dead", "events"))
-
-
 def test_errors_are_a_line_for_each_unit() -> None:
     """The stopped partitions of a group are one on the first page, each has its own on the group's."""
     since = [NOON - timedelta(minutes=n) for n in (9, 2)]
@@ -219,25 +187,6 @@ def test_when_a_group_has_caught_up(
     assert said in row.removeprefix("! ").split()[4]
 
 
-def test_nobody_works_on_a_group() -> None:
-    shots = [look([standing(0, None, target=None, lag=5)], at_s=at_s) for at_s in (0, 1)]
-    lines = pages(shots[1], height=24, history=_history(*shots))
-    row = next(lines[n + 1] for n, line in enumerate(lines) if line.startswith("group "))
-    assert row.split()[4:6] == ["nobody", "0"]
-
-
-def test_one_look_has_no_rates() -> None:
-    text = "\n".join(pages(_busy(8), width=100))
-    assert not {"ev/s", "published", "trend"} & set(text.split())
-    assert "ev/s" in "\n".join(pages(_busy(8), width=100, history=History()))
-
-
-def test_words_do_not_sound_broken() -> None:
-    text = "\n".join(pages(look()))
-    assert "sequencer idle" in text
-    assert "asleep" not in text
-
-
 # -- sizes ----------------------------------------------------------------------------------------
 
 SIZES = [(80, 24), (100, 30), (200, 50), (60, 20), (40, 20), (40, 10), (20, 6), (9, 3), (1, 1)]
@@ -310,52 +259,7 @@ def test_whatever_there_is_fits(data: st.DataObject, width: int, height: int) ->
     assert max(map(cell_len, lines)) <= width
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 30), (200, 50), (60, 20), (40, 20)])
-def test_the_keys_are_on_the_last_line(width: int, height: int) -> None:
-    assert pages(_busy(), width=width, height=height)[-1].startswith("q quit  ? help")
-
-
-def test_forty_columns_have_lag_age_catch_up_and_dead() -> None:
-    lines = pages(_busy(), width=40, height=20)
-    assert next(line for line in lines if line.startswith("group ")).split() == [
-        *("group", "lag", "behind", "catch", "up", "dead")
-    ]
-    assert "partition" in " ".join(lines)
-
-
-def test_the_help_fits_forty_columns() -> None:
-    lines = pages(_busy(), ConsoleState(mode="help"), width=40, height=20)
-    text = "\n".join(lines)
-    for what, means in (*HELP, *WORDS):
-        assert f"{what:<10}  {means}" in text
-
-
-def test_a_wide_screen_has_offsets_and_both_names_of_a_hand_over() -> None:
-    moving = standing(0, "host-a", target="host-b", next_offset=5000, lag=2)
-    wide = "\n".join(pages(look([moving]), width=200))
-    assert "host-a → host-b" in wide
-    assert re.search(r" 5000 +5002 ", wide)
-    narrow = "\n".join(pages(look([moving]), width=80))
-    assert " → host-b " in narrow
-    assert "5000" not in narrow
-
-
 # -- the other pages ------------------------------------------------------------------------------
-
-
-def test_a_group_has_its_partitions_with_owner_epoch_lag_and_error() -> None:
-    shot = _busy()
-    other = standing(0, group_id="search")
-    shot = replace(shot, partitions=(*shot.partitions, other))
-    lines = pages(shot, _at(*GROUP), width=120, height=30)
-    assert lines[0].startswith("gapless  billing/orders  database shop")
-    assert next(line for line in lines if line.startswith("partition ")).split() == [
-        *("partition", "member", "epoch", "current", "offset", "log", "end", "offset"),
-        *("lag", "behind", "dead", "error"),
-    ]
-    row = next(line for line in lines if line.startswith("! 3 "))
-    assert "stopped: 2 of 100 events are missing" in row
-    assert "search" not in "\n".join(lines)
 
 
 def test_a_partition_has_its_error_and_what_was_set_aside() -> None:
@@ -369,61 +273,12 @@ def test_a_partition_has_its_error_and_what_was_set_aside() -> None:
     assert lines[-1].startswith("esc back  ? help  r redrive")
 
 
-def test_a_unit_has_its_whole_text_page_by_page() -> None:
-    state = _at(*GROUP, 3, 17)
-    lines = pages(_opened(), state, height=24)
-    assert lines[0].startswith("gapless  billing/orders/3@17  database shop")
-    assert lines[1:4] == ["line 0", "line 1", "line 2"]
-    scrolled = replace(state, pages=(*state.pages[:-1], replace(state.page, scroll=50)))
-    assert pages(_opened(), scrolled, height=24)[1] == "line 50"
-
-
-def test_what_no_look_has_yet_is_looked_for() -> None:
-    for at in ((*GROUP, 3), (*GROUP, 3, 17)):
-        assert "looking ..." in pages(Look(snapshot=_busy()), _at(*at), height=24)
-    nothing = _opened(letters=[])
-    assert "nothing is set aside here" in pages(nothing, _at(*GROUP, 3), height=24)
-
-
-def test_what_is_gone_is_said() -> None:
-    assert "this group is not there any more" in pages(look(), _at(*GROUP))
-    assert "this partition is not there any more" in pages(_busy(), _at(*GROUP, 99))
-
-
-def test_the_last_line_asks_before_it_redrives() -> None:
-    state = _at(*GROUP, 3, asked=(*GROUP, 3, 17))
-    assert pages(_opened(), state, height=24)[-1].startswith("redrive billing/orders/3@17? y yes")
-
-
-def test_a_fold_keeps_the_laggiest_and_says_what_it_hides() -> None:
-    lines = pages(_laggard(), _at(*GROUP), height=24)
-    shown = [line for line in lines if " host-a " in line or " nobody " in line]
-    assert shown[0].startswith("97 ")
-    assert f"… {144 - len(shown)} more, all at lag 0" in lines
-
-
-def test_a_fold_never_hides_what_has_stopped() -> None:
-    rows = [standing(n, lag=1000) for n in range(64)]
-    rows[50] = standing(50, error=HOLE)
-    lines = pages(look(rows, members=[presence("host-a")]), height=24)
-    first = next(n for n, line in enumerate(lines) if line.startswith("partition ")) + 1
-    assert lines[first].startswith("! billing/orders/50 ")
-
-
 def test_the_chosen_row_is_seen_wherever_it_is() -> None:
     for chosen in (0, 50, 143):
         page = ConsolePage(at=GROUP, chosen=(*GROUP, chosen))
         state = ConsoleState(pages=(ConsolePage(), page), sort="name")
         lines = pages(_laggard(), state, height=24)
         assert any(line.startswith(f"{chosen} ") for line in lines), chosen
-
-
-def test_the_chosen_row_is_marked_without_colour() -> None:
-    lines = draw(Look(snapshot=_busy(8)), ConsoleState(), Canvas(width=80, height=24))
-    shown = printed(lines, no_color=True, color_system="256")
-    marked = [line for line in shown.splitlines() if "\x1b[7m" in line or ";7m" in line]
-    assert len(marked) == 1
-    assert "billing/orders" in marked[0]
 
 
 # -- terminals, hostile text, trouble -------------------------------------------------------------
@@ -515,16 +370,6 @@ def test_trouble_is_said_in_words(shot: Snapshot, said: str) -> None:
     assert said in " ".join(" ".join(pages(shot, width=120)).split())
 
 
-@pytest.mark.parametrize("state", [ConsoleState(), _at(*GROUP), _at(*GROUP, 3), _at(*GROUP, 3, 17)])
-def test_a_lost_connection_is_said_on_every_page_and_the_last_look_stays(
-    state: ConsoleState,
-) -> None:
-    trouble = "connection lost, retrying (3s): gone"
-    lines = pages(_opened(trouble=trouble), state, height=24)
-    assert trouble in lines[:4]
-    assert any("billing/orders" in line for line in lines)
-
-
 # -- text and document ----------------------------------------------------------------------------
 
 
@@ -614,14 +459,6 @@ def test_the_document_of_several_looks_has_rates_and_when_a_group_has_caught_up(
     assert document["partitions"][0]["handled_per_s"] == 10.0
     assert document["totals"]["handled_per_s"] == 10.0
     assert to_document(shots[1])["totals"]["handled_per_s"] is None
-
-
-def test_the_document_knows_a_topic_that_nobody_created() -> None:
-    shot = replace(look(), pending=(Pending(topic="(no topic)", events=1, oldest_s=0.0),))
-    assert to_document(shot)["topics"][-1] == {
-        "topic": "(no topic)", "events": 0,
-        "partition_count": 0, "pending": 1, "partitions": []
-    }  # fmt: skip
 
 
 def test_pending_is_unknown_before_a_rebase() -> None:

@@ -105,16 +105,6 @@ def test_sorting() -> None:
     assert _after("s", "s", "s").sort == "lag"
 
 
-def test_rates_sort_too() -> None:
-    history = History()
-    history.add(look([standing(0, next_offset=1), standing(1, next_offset=1)], at_s=0))
-    shot = look([standing(0, next_offset=2), standing(1, next_offset=50)], at_s=1)
-    history.add(shot)
-    shown = Look(snapshot=shot, history=history)
-    state = _after("enter", "s", "s", shown=shown)
-    assert [name[-1] for name in row_names(shown, state)] == [1, 0]
-
-
 def test_a_filter_works_while_it_is_typed() -> None:
     state = _after(*"/Bill")
     assert (state.mode, state.page.filter) == ("filter", "Bill")
@@ -143,12 +133,6 @@ def test_a_filter_finds_owners_states_and_errors() -> None:
     assert _after("enter", "/", *"zzz", "enter", "j", "enter", shown=shown).page.at == (
         "billing", "orders"
     )  # fmt: skip
-
-
-def test_help_and_back() -> None:
-    state = _after("?")
-    assert state.mode == "help"
-    assert _after("q", state=state) == ConsoleState(), "any key ends it, and does nothing else"
 
 
 def test_q_goes_back_and_ends_on_the_first_page() -> None:
@@ -182,43 +166,12 @@ def test_redrive_asks_first_and_only_y_is_a_yes() -> None:
         assert left.said == "left as it is"
 
 
-def test_the_unit_that_was_asked_about_is_redriven_wherever_the_rows_have_moved() -> None:
-    state = _after("r", state=_partition())
-    shown = _look()
-    other = LetterLine(
-        offset=99, events=1, state="dead", attempts=1, failed_ts=NOON, key=None, error="x"
-    )
-    moved = replace(shown, letters=[other, *shown.letters])
-    assert press(state, "y", moved, CANVAS).wish == (*PLACE, 40)
-
-
 def test_a_unit_that_is_shown_can_be_redriven() -> None:
     state = _after("enter", "r", "y", state=_partition())
     assert state.wish == (*PLACE, 40)
     done = told(state, "asked")
     assert (done.wish, done.said) == (None, "asked")
     assert _after("j", state=done).said is None
-
-
-@pytest.mark.parametrize("keys", [("r",), ("enter", "r")])
-def test_there_is_nothing_to_redrive_above_a_partition(keys: tuple[str, ...]) -> None:
-    assert _after(*keys).asked is None
-
-
-def test_without_units_there_is_nothing_to_redrive() -> None:
-    empty = replace(_look(), letters=[])
-    assert _after("r", state=_partition(), shown=empty).asked is None
-
-
-def test_a_text_scrolls_and_stops_at_its_end() -> None:
-    state = _after("enter", state=_partition())
-    assert _after("j", "j", state=state).page.scroll == 2
-    assert _after("j", "k", "k", state=state).page.scroll == 0
-    end = _after("G", state=state)
-    assert 80 <= end.page.scroll <= 100
-    assert _after("j", state=end) == end
-    assert _after("k", state=end).page.scroll == end.page.scroll - 1
-    assert _after("g", state=end).page.scroll == 0
 
 
 # -- any history ----------------------------------------------------------------------------------

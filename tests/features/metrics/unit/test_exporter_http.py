@@ -6,13 +6,12 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Event, Thread, current_thread
-from typing import Any
 
 import pytest
 
 from gapless.errors import UsageError
 from gapless.features.metrics import serve as module
-from gapless.features.metrics.serve import HttpServer, Replies, Reply, open_metrics, open_socket
+from gapless.features.metrics.serve import HttpServer, Replies, Reply, open_socket
 
 WAIT_S = 30  # for an answer that comes at once
 
@@ -62,13 +61,6 @@ def test_who_asks_for_the_head_is_given_no_body() -> None:
             said = asking.makefile("rb").read()
     assert said.startswith(b"HTTP/1.0 201 ")
     assert said.endswith(b"\r\n\r\n")
-
-
-def test_another_path_names_those_there_are() -> None:
-    with _serving({"/a": _page, "/b": _page}) as address:
-        answer, body = _ask(address, "/c")
-    assert (answer.status, body) == (404, b"there is no /c: read /a, /b\n")
-    assert answer.getheader("Content-Type") == "text/plain"
 
 
 def test_who_finds_no_place_is_turned_away_until_there_is_one(
@@ -124,19 +116,6 @@ def test_a_server_has_one_socket() -> None:
         assert server.socket is listening
 
 
-def test_an_address_that_is_taken_is_refused_in_words() -> None:
-    with closing(open_socket("127.0.0.1:0", "nobody hears")) as listening:
-        assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
-        port = listening.getsockname()[1]
-        before = len(list(Path("/proc/self/fd").iterdir()))
-        with pytest.raises(UsageError) as refused:
-            open_socket(f"127.0.0.1:{port}", "nobody hears")
-        assert len(list(Path("/proc/self/fd").iterdir())) == before, "nothing is left open"
-    assert str(refused.value) == (
-        f"nobody hears at 127.0.0.1:{port}: Address already in use: choose another address"
-    )
-
-
 @pytest.mark.parametrize(
     ("error", "why"), [(OSError(5, "no such host"), "no such host"), (OSError("odd"), "odd")]
 )
@@ -159,13 +138,3 @@ def test_of_several_addresses_it_is_the_first(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     with closing(open_socket("here:0")) as listening:
         assert listening.getsockname()[0] == "127.0.0.1"
-
-
-@pytest.mark.parametrize("found", [None, object()])
-def test_what_measures_has_to_be_installed(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda _name: found)
-    if found is not None:
-        open_metrics("127.0.0.1:0").close()
-        return
-    with pytest.raises(UsageError, match="need prometheus-client"):
-        open_metrics("127.0.0.1:0")

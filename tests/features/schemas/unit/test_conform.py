@@ -7,7 +7,6 @@ from time import monotonic
 import pytest
 
 from gapless.features.schemas.conform import (
-    DEPTH_MAX,
     SCHEMA_BYTES_MAX,
     NotASchemaError,
     covers,
@@ -80,32 +79,6 @@ def test_a_hostile_pattern_and_a_recursive_schema_cost_no_time() -> None:
     assert monotonic() - began < 20
 
 
-@pytest.mark.parametrize(
-    ("payload", "says"),
-    [
-        ("[" * 100_000 + "]" * 100_000, "nested more than 200 levels"),
-        ("[" * (DEPTH_MAX + 2) + "]" * (DEPTH_MAX + 2), "nested more than 200 levels"),
-        ("1" * 5000, "digits"),
-        ("NaN", "not JSON"),
-        ("{", "Expecting"),
-        ("1e400", "400|maximum"),
-    ],
-)
-def test_a_hostile_payload_does_not_fit(payload: str, says: str) -> None:
-    read = json_schema('{"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"maximum": 5}]}')
-    if payload == "1e400":
-        read = json_schema('{"maximum": 5}')
-    found = read.mismatch(payload)
-    assert found is not None
-    assert str(found)
-
-
-def test_depth_up_to_the_bound_fits() -> None:
-    read = json_schema('{"type": "array", "items": {"$ref": "#"}}')
-    assert read.mismatch("[" * DEPTH_MAX + "]" * DEPTH_MAX) is None
-    assert read.mismatch("[" + ",".join(["[]"] * 1000) + "]") is None
-
-
 def test_numbers_keep_their_digits() -> None:
     whole = json_schema('{"type": "integer", "maximum": 100000000000000000000}')
     assert whole.mismatch("100000000000000000000") is None
@@ -159,8 +132,3 @@ def test_what_a_change_is(
     old, new = json.dumps(before), json.dumps(after)
     assert (covers(new, old), covers(old, new)) == (backward, forward)
     assert covers(old, old) is True
-
-
-def test_what_is_no_schema_is_not_compared() -> None:
-    with pytest.raises(NotASchemaError):
-        covers('{"type": "objekt"}', "{}")

@@ -1,21 +1,16 @@
 """Where schemas and payloads begin to be too much, and how what is said of them is cut."""
 
-import builtins
 import json
-from typing import Any
 
 import pytest
 
-from gapless.features.schemas import conform
 from gapless.features.schemas.conform import (
     DEPTH_MAX,
-    NEEDED,
     SCHEMA_BYTES_MAX,
     Mismatch,
     NotASchemaError,
     covers,
     json_schema,
-    lacks,
 )
 
 ANY = json_schema("{}")
@@ -92,23 +87,6 @@ def test_what_is_said_is_one_line_of_so_many_characters() -> None:
     assert "\n" not in lines.reason
 
 
-def test_a_schema_that_is_none_says_where() -> None:
-    for text, where in (
-        ('{"properties": {"a": {"type": "objekt"}}}', "/properties/a/type: "),
-        ('{"type": "objekt"}', "/type: "),
-    ):
-        with pytest.raises(NotASchemaError) as caught:
-            json_schema(text)
-        assert str(caught.value).startswith(f"no JSON Schema that can be checked by: {where}")
-    with pytest.raises(NotASchemaError) as caught:
-        json_schema("{")
-    assert str(caught.value).startswith(
-        "no JSON Schema that can be checked by: Invalid string: EOF"
-    )
-    with pytest.raises(NotASchemaError, match="no JSON Schema that can be checked by: /type: "):
-        covers('{"type": "objekt"}', "{}")
-
-
 FORMAT = '{"type": "string", "format": "date"}'
 
 
@@ -136,26 +114,3 @@ def test_nothing_is_fetched_to_compare() -> None:
         assert covers(away, '{"type": "integer"}') is None
     except NotASchemaError as error:
         assert "Retrieval is disabled" in str(error) or "x.json" in str(error)  # noqa: PT017
-
-
-def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lacks() is None
-    imported = builtins.__import__
-
-    def without(name: str, *rest: Any, **named: Any) -> Any:
-        if name == "jsonschema_rs":
-            raise ImportError(name)
-        return imported(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    for ask in (lambda: json_schema('{"title": "not seen before"}'), lambda: covers("{}", "{}")):
-        with pytest.raises(NotASchemaError) as caught:
-            ask()
-        assert str(caught.value) == "a schema needs jsonschema-rs: pip install 'gapless[schema]'"
-    monkeypatch.setattr(conform, "find_spec", lambda _name: None)
-    assert lacks() == NEEDED
-
-
-def test_a_schema_is_read_once() -> None:
-    text = '{"title": "read once"}'
-    assert json_schema(text) is json_schema(text)

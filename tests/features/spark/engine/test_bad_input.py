@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from psycopg import Connection, sql
@@ -117,32 +117,6 @@ def test_a_read_that_is_wrong(
     with pytest.raises(Exception, match="gapless") as refused:
         spark.read.format("gapless").options(url=dsn, **options).load().count()
     assert says in sentence(refused.value)
-
-
-def test_what_py4j_says_is_found_below_its_own_words() -> None:
-    said = "An error occurred while calling None.x.\n: java.lang.IllegalStateException: stopped\n\tat x"
-    assert sentence(RuntimeError(said)) == "java.lang.IllegalStateException: stopped"
-
-
-@pytest.mark.long
-def test_executors_that_cannot_reach_the_database(
-    spark: SparkSession, few: None, dsn: str, tmp_path: Path
-) -> None:
-    """The driver plans, and then the address is no good: as behind a firewall."""
-    service = tmp_path / "service.conf"
-    df: Any = spark.read.format("gapless").options(url=dsn, subscribe="outbox").load()
-
-    def lost(batches: Any) -> Any:
-        from psycopg import sql as text
-
-        from gapless.features.spark.bulk import fetch_arrow
-
-        fetch_arrow(f"host={service} connect_timeout=2", text.Composed([text.SQL("select 1")]))
-        yield from batches
-
-    with pytest.raises(Exception, match="gapless") as refused:
-        df.mapInArrow(lost, df.schema).count()
-    assert "a Spark task cannot reach the database" in sentence(refused.value)
 
 
 def _refusal(dsn: str, folder: Path, rest: str, says: str) -> str:

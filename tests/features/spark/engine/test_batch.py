@@ -81,33 +81,6 @@ def test_a_dataframe_is_a_fixed_range(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"subscribe": "nowhere"}, 'topic "nowhere" does not exist'),
-        ({"partitions": "9"}, "has no partition 9"),
-        ({"columns": "valeu"}, "did you mean value"),
-        ({"url": "host=/nowhere"}, "cannot connect to PostgreSQL"),
-        ({"startingOffsets": "{oops"}, "startingOffsets is not JSON"),
-    ],
-)
-def test_bad_input_is_one_sentence_at_load(
-    spark: SparkSession, dsn: str, topic: Topic, options: dict[str, str], says: str
-) -> None:
-    with pytest.raises(Exception, match="gapless") as refused:
-        _load(spark, dsn, **options)
-    assert says in sentence(refused.value)
-    assert "\n" not in sentence(refused.value)
-
-
-@pytest.mark.long
-def test_offsets_beyond_the_log_are_refused(spark: SparkSession, dsn: str, published: int) -> None:
-    with pytest.raises(Exception, match="gapless") as refused:
-        _load(spark, dsn, startingOffsets='{"outbox": {"0": 5000}}').count()
-    assert "beyond the end of the log" in sentence(refused.value)
-
-
-@pytest.mark.long
 def test_a_hole_fails_the_query(
     spark: SparkSession, dsn: str, conn: Connection, published: int
 ) -> None:

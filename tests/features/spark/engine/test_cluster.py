@@ -8,16 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from psycopg import Connection
 
-from chaos.process import children_of, title
+from features.spark.engine.programs import Program, environment, kill_jvm, started, until_it
 from gapless.features.spark.pipeline.position import list_pipelines
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
@@ -101,14 +99,14 @@ def test_a_stream_whose_executor_and_driver_are_killed(
     events = _published(conn, 3000)
     settings = [f"{name}={value}" for name, value in machines.settings.items()]
     command = (str(COPY), dsn, str(tmp_path / "checkpoint"), machines.cluster.url, *settings)
-    with _started(*command) as driver:
+    with started(*command) as driver:
         _until(driver, lambda: _copied(conn)[0] >= 500)
         _kill_executor(machines)
         at = _copied(conn)[0]
         _until(driver, lambda: _copied(conn)[0] > at)
-        _kill_jvm(driver)
+        kill_jvm(driver)
     assert _copied(conn)[0] < events, "it was over before it was killed"
-    with _started(*command) as driver:
+    with started(*command) as driver:
         assert driver.wait(PATIENCE_S) == 0
     assert _copied(conn) == (events, events, 0)
 
@@ -120,15 +118,15 @@ def test_a_pipeline_whose_executors_are_killed(
     events = _published(conn, 8000)
     (tmp_path / "pipelines.yml").write_text(PIPELINES)
     command = ("-m", "gapless", "pipeline", "run", "again", "--once", *_asked(machines))
-    with _started(*command, dsn=dsn, cwd=tmp_path) as driver:
+    with started(*command, cwd=tmp_path, GAPLESS_DSN=dsn) as driver:
         for share in (1000, 3000):
             _until(driver, lambda share=share: _copied(conn)[0] >= share)
             _kill_executor(machines)
         at = _copied(conn)[0]
         _until(driver, lambda: _copied(conn)[0] > at)
-        _kill_jvm(driver)
+        kill_jvm(driver)
     assert _copied(conn)[0] < events
-    with _started(*command, dsn=dsn, cwd=tmp_path) as driver:
+    with started(*command, cwd=tmp_path, GAPLESS_DSN=dsn) as driver:
         assert driver.wait(PATIENCE_S) == 0
     assert _copied(conn) == (events, events, 0)
 
@@ -142,7 +140,7 @@ def test_handlers_whose_executors_are_killed(
     events = _published(conn, 8000)
     command = ("-m", "gapless", "run", "spark_handlers:note", "--engine", "spark")
     done = "select count(*), count(distinct n) from effect"
-    with _started(*command, *_asked(machines), dsn=dsn, cwd=tmp_path) as driver:
+    with started(*command, *_asked(machines), cwd=tmp_path, GAPLESS_DSN=dsn) as driver:
         for share in (1000, 3000):
             _until(driver, lambda share=share: conn.execute(done).fetchone()[0] >= share)
             _kill_executor(machines)
@@ -163,7 +161,7 @@ def test_what_is_wrong_is_one_sentence_of_the_run_and_of_status(
     asked = _asked(machines, settings)
     done = subprocess.run(
         [sys.executable, "-m", "gapless", "pipeline", "run", "again", "--once", *asked],
-        env=_environment(dsn),
+        env=environment(GAPLESS_DSN=dsn),
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -200,7 +198,7 @@ def test_a_job_that_brings_its_environment_and_the_package(
             *("--master", machines.cluster.url),
             *("--py-files", str(zip_of_package(tmp_path / "gapless.zip")), str(JOB)),
         ],
-        env=_environment(dsn),
+        env=environment(GAPLESS_DSN=dsn),
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -236,43 +234,10 @@ def _asked(machines: Machines, more: dict[str, str] | None = None) -> list[str]:
     return ["--master", machines.cluster.url, *said]
 
 
-def _environment(dsn: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
-    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "GAPLESS_DSN": dsn}
-
-
-@contextmanager
-def _started(
-    *command: str, dsn: str = "", cwd: Path | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program in a session of its own; nothing of it is left afterwards."""
-    process = subprocess.Popen(
-        [sys.executable, *command], env=_environment(dsn), cwd=cwd, start_new_session=True
-    )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def _kill_executor(machines: Machines) -> None:
     executor = machines.cluster.executors()[0]
     os.kill(executor, signal.SIGKILL)
 
 
-def _kill_jvm(process: subprocess.Popen[bytes]) -> None:
-    """Kill the JVM and the program at once."""
-    for pid in children_of(process.pid):
-        if "SparkSubmit" in title(pid):
-            os.kill(pid, signal.SIGKILL)
-    process.kill()
-
-
-def _until(process: subprocess.Popen[bytes], look: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + PATIENCE_S
-    while not look():
-        assert process.poll() is None, "it ended before it was killed"
-        assert time.monotonic() < give_up_s
-        time.sleep(0.05)
+def _until(process: Program, look: Callable[[], bool]) -> None:
+    until_it(process, look, PATIENCE_S)

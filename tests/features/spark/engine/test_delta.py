@@ -16,7 +16,6 @@ from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.archive import read_archived
 from gapless.features.spark.pipeline.document import load_pipelines
-from gapless.features.spark.pipeline.position import reset_pipeline
 from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.features.spark.pipeline.verify import verify
 from gapless.features.spark.ranges import Range
@@ -167,15 +166,6 @@ def test_a_database_that_was_put_back_is_noticed(lake: Lake, conn: Connection) -
 
 
 @pytest.mark.long
-def test_again_after_a_reset(lake: Lake, conn: Connection) -> None:
-    lake.run()
-    reset_pipeline(conn, "p", "earliest")
-    conn.execute("select pg_advisory_unlock_all()")
-    assert lake.run() == EVENTS
-    assert len(lake.places()) == 2 * EVENTS
-
-
-@pytest.mark.long
 def test_as_an_archive(lake: Lake, conn: Connection, dsn: str, topic: Topic) -> None:
     """Only what the table's log names counts, for verify and for the option archive."""
     failpoints.arm({"pipeline.staged": "raise"})
@@ -207,23 +197,8 @@ def test_as_an_archive(lake: Lake, conn: Connection, dsn: str, topic: Topic) -> 
 
 
 WRONG = {
-    "another type": (
-        "sql: select key, 'x' as offset, key as kind from events",
-        PARTITIONED,
-        "cast",
-    ),
-    "one more": (
-        "sql: select *, 1 as more, key as kind from events",
-        PARTITIONED,
-        "no column 'more'",
-    ),
-    "partitions": (KINDS, "to: {delta: lake, partitionBy: topic}", "partitioned by kind, not by"),
-    "no such": (KINDS, "to: {delta: lake, partitionBy: day}", "partitionBy: there is no column"),
-    "no type": (
-        "sql: select *, null as kind from events",
-        PARTITIONED,
-        "void, which Delta has not",
-    ),
+    "one more": ("sql: select *, 1 as more, key as kind from events", "no column 'more'"),
+    "no type": ("sql: select *, null as kind from events", "void, which Delta has not"),
 }
 
 
@@ -232,22 +207,13 @@ WRONG = {
 def test_rows_that_do_not_fit(lake: Lake, case: str) -> None:
     lake.run()
     lake.publish()
-    rest, to, says = WRONG[case]
+    rest, says = WRONG[case]
     with pytest.raises(UsageError, match=says) as refused:
-        lake.run(rest, to)
+        lake.run(rest)
     assert "\n" not in str(refused.value)
     assert len(lake.places()) == EVENTS
     assert lake.run("sql: select partition, offset, key as kind from events") == EVENTS
     assert len(lake.places()) == 2 * EVENTS
-
-
-@pytest.mark.long
-def test_a_folder_that_holds_something_else(lake: Lake) -> None:
-    lake.path.mkdir()
-    (lake.path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"no Delta table, but holds 'notes.txt'"):
-        lake.run()
-    assert sorted(path.name for path in lake.path.iterdir()) == ["notes.txt"]
 
 
 @pytest.mark.long

@@ -6,9 +6,8 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +17,7 @@ import pytest
 from psycopg import Connection
 
 from chaos.process import children_of
+from features.spark.engine.programs import started
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
 from gapless.features.server.postgres.cluster import Cluster
@@ -119,7 +119,11 @@ class Stage:
         self.conn.close()
 
     def start(self, failpoints: str = "") -> subprocess.Popen[bytes]:
-        return self._ending.enter_context(started(self.file, self.dsn, failpoints))
+        command = ("pipeline", "run", "--all", "--file", str(self.file), "--master", "local[1]")
+        env = {"GAPLESS_FAILPOINTS": failpoints} if failpoints else {}
+        return self._ending.enter_context(
+            started("-m", "gapless", *command, "--dsn", self.dsn, **env)
+        )
 
     def has(self, events: int, redriven: int = 0) -> bool:
         """Whether the first events are in both targets, each once."""
@@ -215,26 +219,6 @@ def live_without_a_jvm(stage: Stage, instance: subprocess.Popen[bytes]) -> None:
     os.kill(jvm, signal.SIGKILL)
     fill(stage.conn, 200)
     assert until(lambda: stage.has(300, redriven=5), PATIENCE_S)
-
-
-@contextmanager
-def started(file: Path, dsn: str, failpoints: str = "") -> Iterator[subprocess.Popen[bytes]]:
-    command = ("pipeline", "run", "--all", "--file", str(file), "--master", "local[1]")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gapless", *command, "--dsn", dsn],
-        env={
-            **os.environ,
-            **({"GAPLESS_FAILPOINTS": failpoints} if failpoints else {}),
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def numbers(folder: Path) -> list[int]:

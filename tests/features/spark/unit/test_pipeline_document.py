@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from gapless.errors import ConfigError, UsageError
-from gapless.features.spark.pipeline.document import Pipeline, load_pipelines
+from gapless.features.spark.pipeline.document import load_pipelines
 from gapless.features.spark.pipeline.run import load_transform
 from gapless.features.spark.pipeline.spec import TargetSpec
+from support.pipelines import pipeline
 
 _GOOD = "from: a\n    to: {topic: b}"
 
@@ -163,19 +164,9 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, body: str, says: str)
 
 def test_a_transform_that_exits_is_an_error_of_its_pipeline() -> None:
     """In a thread of its own it would end that thread, and a run with --once would end with 0."""
-    pipeline = Pipeline(
-        name="p",
-        topics=("a",),
-        start="earliest",
-        columns=("value",),
-        batch_events=5,
-        sql=None,
-        transform="pipeline_transforms:exits",
-        target=TargetSpec(kind="topic", where="b"),
-    )
     frame: Any = "no DataFrame: it is not looked at"
     with pytest.raises(UsageError, match=r"pipeline_transforms:exits called sys.exit\('no'\)"):
-        load_transform(pipeline)(frame)
+        load_transform(pipeline(transform="pipeline_transforms:exits"))(frame)
 
 
 def test_no_file_is_said(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gapless.errors import UsageError
 from gapless.features.spark import home
-from gapless.features.spark.session import _retrying, explained, sentence
+from gapless.features.spark.session import _retrying
 
 
 def _program(path: Path, text: str) -> Path:
@@ -21,12 +21,6 @@ def _program(path: Path, text: str) -> Path:
 
 def test_without_java_one_sentence_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"needs Java 17 .* none here: .*gapless\[spark-java\]"):
-        home.find_java({"PATH": str(tmp_path)})
-
-
-def test_an_old_java_is_named(tmp_path: Path) -> None:
-    _program(tmp_path / "java", "echo '    java.specification.version = 1.8' >&2")
-    with pytest.raises(UsageError, match="the one of the PATH is 8"):
         home.find_java({"PATH": str(tmp_path)})
 
 
@@ -51,17 +45,6 @@ def test_the_java_of_the_wheel_is_started_without_the_module_it_lacks(
         check=True,
     )
     assert told.stdout.splitlines() == ["-a b", "c"]
-
-
-def test_the_sentence_is_found_in_a_traceback() -> None:
-    text = (
-        "[PYTHON_DATA_SOURCE_ERROR] Failed to plan\nTraceback (most recent call last):\n"
-        '  File "x.py", line 1, in f\ngapless.errors.UsageError: topic "a" does not exist\n\n'
-        "\tat org.apache.spark.X\n"
-    )
-    error = explained(RuntimeError(text))
-    assert isinstance(error, UsageError)
-    assert str(error) == sentence(RuntimeError(text)) == 'topic "a" does not exist'
 
 
 def test_a_local_master_tries_tasks_again() -> None:
@@ -92,19 +75,6 @@ def test_archives_of_interrupted_sessions_do_not_stay(
     left("3")
     assert home.class_archive(tmp_path, "java") == (archive, False)
     assert [each.name for each in tmp_path.iterdir()] == [archive.name]
-
-
-def test_the_home_of_an_environment_that_is_gone_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    homes = []
-    for name in ("old", "new"):
-        (tmp_path / name / "jars").mkdir(parents=True)
-        homes.append(home._shadow(tmp_path / name))
-    (tmp_path / "old" / "jars").rmdir()
-    assert home._shadow(tmp_path / "new") == homes[1]
-    assert [each.exists() for each in homes] == [False, True]
 
 
 def test_a_spark_without_data_sources_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
