@@ -14,7 +14,7 @@ from support.endpoint import Server
 LOCAL = Settings(sections=(WebhookSettings(webhook_allow=("127.0.0.0/8",)),))
 GROUP = "webhooks-outbox"
 SHOP = {"shop": "$.shop"}
-Deliver = Callable[[], None]
+Deliver = Callable[..., None]
 
 
 def add_shared(conn: Connection, server: Server, name: str, **said: Any) -> bool:
@@ -22,6 +22,11 @@ def add_shared(conn: Connection, server: Server, name: str, **said: Any) -> bool
     url = said.pop("url", f"{server.url}/{name}")
     given = {"secrets": ["env:HOOK"], "allow_http": True, "shared": True, **said}
     return add_webhook(conn, name, "outbox", url, **given)
+
+
+def add_own(conn: Connection, server: Server, name: str = "shop", **said: Any) -> bool:
+    """Add an endpoint with a group of its own."""
+    return add_shared(conn, server, name, shared=False, **said)
 
 
 def add_shop(conn: Connection, server: Server, name: str, shop: int, **said: Any) -> bool:

@@ -181,3 +181,37 @@ def test_subscriptions_are_added_changed_and_removed(
     page.click("dialog button[value=yes]")
     page.wait_for_selector(row, state="detached")
     assert [each.name for each in ops.list_subscriptions(conn, place)] == [HOSTILE]
+ATTEMPTS = """
+select gapless.record_attempts(1000, array_agg('shop'::text), array_agg(extract(epoch from now())::float8),
+  array_agg(2.5::float8), array_agg(0), array_agg(n::bigint), array_agg(%(hostile)s::text), array_agg(n),
+  array_agg(case when n <> 60 then 204 end), array_agg(case when n = 60 then %(hostile)s::text end))
+from generate_series(1, 150) n
+"""
+
+
+def test_requests_of_a_webhook_come_in_pages(page: Any, conn: Connection, filled: None) -> None:
+    """As endpoints do; those that failed, alone; a row leads to its event."""
+    for n in range(150):
+        url = "https://shop.example/"
+        ops.add_webhook(conn, f"z{n:03}", "orders", url, secrets=["env:S"], shared=True)
+    conn.execute(ATTEMPTS, {"hostile": HOSTILE})
+    rows = page.locator("main section:has-text('Requests, the newest first') tbody tr")
+    go(page, "#/webhooks", "z098")
+    assert page.locator("main tbody tr").count() == 100
+    page.click("main button:text-is('More endpoints')")
+    shows(page, "z149")
+    go(page, "#/webhooks/z149", "No such request in the last 24 hours")
+    go(page, "#/webhooks/shop", "orders/0@150", "2.5")
+    assert rows.count() == 100
+    page.click("main button:text-is('Older requests')")
+    shows(page, HOSTILE, "main td.text .bad")
+    assert rows.count() == 150
+    page.click("main button:text-is('Failed only')")
+    page.wait_for_function(
+        "document.querySelectorAll('main section:last-child tbody tr').length === 1"
+    )
+    assert rows.first.locator("a").get_attribute("href") == "#/topics/orders/0/60"
+    assert page.evaluate("location.hash") == "#/webhooks/shop?failed=1"
+    page.reload()
+    shows(page, "orders/0@60")
+    assert rows.count() == 1

@@ -3,8 +3,10 @@
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from psycopg import Connection
@@ -42,6 +44,30 @@ def _until(holds: Callable[[], bool], what: str, patience_s: float = 60.0) -> No
     while not holds():
         assert time.monotonic() < give_up_s, what
         time.sleep(0.1)
+
+
+def require_recorded(conn: Connection, server: Server, name: str, numbers: set[int]) -> None:
+    """Assert that each recorded attempt was a call, once, and that calls with these numbers are."""
+    calls = Counter(
+        (call.json["partition"], call.json["events"][0]["offset"]) for call in server.of(f"/{name}")
+    )
+    rows = conn.execute(
+        "select partition_id, first_offset from gapless.webhook_attempts where name = %s", [name]
+    ).fetchall()
+    assert rows
+    assert Counter(rows) <= calls
+    places = {
+        (call.json["partition"], event["offset"])
+        for call in server.of(f"/{name}")
+        for event in call.json["events"]
+        if payload_number(event["data"]) in numbers
+    }
+    assert places
+    assert places <= set(rows)
+
+
+def payload_number(data: Any) -> int:
+    return int(data["n"] if isinstance(data, dict) else data)
 
 
 def _ids_are_stable(server: Server, path: str) -> bool:

@@ -1,66 +1,24 @@
 """What the answer of an endpoint does to a unit, to the webhook, and to nobody else."""
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, repeat
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import psycopg
 import pytest
 import trustme
 from psycopg import Connection
 
-from gapless import loops
 from gapless.errors import ReceiverError
-from gapless.features.webhooks.fleet import Webhooks
 from gapless.features.webhooks.ops import add_webhook, list_webhooks, resume_webhook, try_webhook
 from gapless.features.webhooks.settings import WebhookSettings
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from gapless.settings import Settings
-from gapless.testing import drain
-from support.endpoint import SECRET, Call, Reply, Server, serving
-
-LOCAL = Settings(sections=(WebhookSettings(webhook_allow=("127.0.0.0/8",)),))
-Deliver = Callable[..., None]
-
-
-@pytest.fixture
-def deliver(dsn: str, conn: Connection, topic: Topic) -> Iterator[Deliver]:
-    """Deliver to all webhooks what is due, as a supervisor's worker would, until it has to wait."""
-    sources: list[Webhooks] = []
-
-    def run(settings: Settings = LOCAL) -> None:
-        sources.append(Webhooks(settings, dsn)) if not sources else None
-        errors = []
-        resting = {f"webhook-{each.name}" for each in list_webhooks(conn) if each.paused}
-        for handler in sources[0].handlers(conn):
-            if handler.group not in resting:  # a supervisor has no worker for it
-                try:
-                    drain(dsn, handler, settings=settings)
-                except ReceiverError as error:
-                    errors.append(error)
-        if errors:
-            raise errors[0]
-
-    yield run
-    for handler in sources[0].handlers(conn) if sources else ():
-        assert handler.coroutine is not None
-        loops.run(handler.coroutine.__self__.close)
-
-
-def _add(conn: Connection, server: Server, name: str = "shop", **options: Any) -> None:
-    said = {"secrets": ["env:HOOK"], "allow_http": True, **options}
-    url = said.pop("url", f"{server.url}/{name}")
-    add_webhook(conn, name, "outbox", url, **said)
-
-
-def _publish(conn: Connection, *payloads: Any, **given: Any) -> None:
-    for payload in payloads:
-        with conn.transaction():
-            publish(conn, "outbox", payload, **given)
+from support.endpoint import SECRET, Reply, Server, serving
+from support.shared_webhooks import LOCAL, Deliver, add_own, publish_each_alone
 
 
 def _letters(conn: Connection, state: str) -> list[str]:
@@ -74,7 +32,7 @@ def _letters(conn: Connection, state: str) -> list[str]:
 def test_a_unit_arrives_once_signed_and_as_it_was_published(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _add(conn, server)
+    add_own(conn, server)
     with conn.transaction():
         publish(conn, "outbox", b'{"n":  1.50, "s": "\\u0000"}', key="k", event_type="order.made")
         publish(conn, "outbox", {"n": 2}, key="k", event_type="order.paid", headers={"a": "b"})
@@ -96,20 +54,20 @@ def test_a_unit_arrives_once_signed_and_as_it_was_published(
 def test_a_new_one_begins_with_what_is_published_from_then_on(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _publish(conn, "before")
+    publish_each_alone(conn, "before")
     conn.execute("select gapless.sequence_events()")
-    _add(conn, server, "late")
-    _add(conn, server, "early", start="earliest")
-    _publish(conn, "after")
+    add_own(conn, server, "late")
+    add_own(conn, server, "early", start="earliest")
+    publish_each_alone(conn, "after")
     deliver()
     assert [call.data for call in server.of("/late")] == [["after"]]
     assert sorted(call.data[0] for call in server.of("/early")) == ["after", "before"]
 
 
 def test_a_filter_is_that_of_its_group(conn: Connection, server: Server, deliver: Deliver) -> None:
-    _add(conn, server, event_types=["order.*"], where="$.n > $min", params={"min": 1})
-    _publish(conn, {"n": 1}, {"n": 2}, event_type="order.made")
-    _publish(conn, {"n": 3}, event_type="stock")
+    add_own(conn, server, event_types=["order.*"], where="$.n > $min", params={"min": 1})
+    publish_each_alone(conn, {"n": 1}, {"n": 2}, event_type="order.made")
+    publish_each_alone(conn, {"n": 3}, event_type="stock")
     deliver()
     assert [call.data for call in server.calls] == [[{"n": 2}]]
 
@@ -118,10 +76,10 @@ def test_a_filter_is_that_of_its_group(conn: Connection, server: Server, deliver
 def test_what_fails_is_tried_again_with_the_same_id(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _add(conn, server, retry_delays_s=[0, 0])
+    add_own(conn, server, retry_delays_s=[0, 0])
     answers = chain([500, 302], repeat(200))
     server.answer = lambda _: Reply(next(answers), {"location": f"{server.url}/elsewhere"})
-    _publish(conn, "x")
+    publish_each_alone(conn, "x")
     until_s = monotonic() + 60.0
     while len(server.calls) < 3 and monotonic() < until_s:
         deliver()
@@ -136,9 +94,9 @@ def test_what_fails_is_tried_again_with_the_same_id(
 def test_after_its_last_attempt_a_unit_is_dead(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _add(conn, server, retry_delays_s=[0])
+    add_own(conn, server, retry_delays_s=[0])
     server.answer = lambda _: Reply(503)
-    _publish(conn, "x")
+    publish_each_alone(conn, "x")
     until_s = monotonic() + 60.0
     while not _letters(conn, "dead") and monotonic() < until_s:
         deliver()
@@ -152,9 +110,9 @@ def test_after_its_last_attempt_a_unit_is_dead(
 def test_422_is_dead_now_and_others_continue(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _add(conn, server)
+    add_own(conn, server)
     server.answer = lambda call: Reply(422 if call.data == ["bad"] else 204)
-    _publish(conn, "bad", "good")
+    publish_each_alone(conn, "bad", "good")
     deliver()
     assert len(server.calls) == 2
     assert len(_letters(conn, "dead")) == 1
@@ -164,10 +122,10 @@ def test_422_is_dead_now_and_others_continue(
 def test_410_pauses_that_webhook_alone_and_loses_nothing(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _add(conn, server, "a")
-    _add(conn, server, "b")
+    add_own(conn, server, "a")
+    add_own(conn, server, "b")
     server.answer = lambda call: Reply(410 if call.path == "/a" else 204)
-    _publish(conn, "x")
+    publish_each_alone(conn, "x")
     with pytest.raises(ReceiverError, match="webhook a: answered 410 Gone, and is paused"):
         deliver()
     a, b = list_webhooks(conn)
@@ -186,10 +144,10 @@ def test_410_pauses_that_webhook_alone_and_loses_nothing(
 
 @pytest.mark.long
 def test_retry_after_is_honoured_by_all(conn: Connection, server: Server, deliver: Deliver) -> None:
-    _add(conn, server, concurrency=1)
+    add_own(conn, server, concurrency=1)
     server.answer = lambda _: Reply(429, {"retry-after": "3"})
     for key in ("a", "b", "c"):
-        _publish(conn, key, key=key)
+        publish_each_alone(conn, key, key=key)
     with pytest.raises(ReceiverError, match="asked not to be called for"):
         deliver()
     with pytest.raises(ReceiverError):
@@ -207,36 +165,13 @@ def test_who_asks_for_patience_was_not_tried(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     """However often: the first real failure is the first one."""
-    _add(conn, server, retry_delays_s=[600])
+    add_own(conn, server, retry_delays_s=[600])
     server.answer = lambda _: Reply(429 if len(server.calls) <= 4 else 500, {"retry-after": "0"})
-    _publish(conn, "x")
+    publish_each_alone(conn, "x")
     for state, calls in (("waiting", 5), ("dead", 6)):
         conn.execute("update gapless.dead_letter set next_attempt_ts = now()")
         deliver()
         assert (len(_letters(conn, state)), len(server.calls)) == (1, calls)
-
-
-def test_an_answer_of_a_gigabyte_is_not_read(
-    conn: Connection, server: Server, deliver: Deliver
-) -> None:
-    _add(conn, server)
-    server.answer = lambda _: Reply(200, sends=lambda: repeat(b"x" * 65536, 16384))
-    _publish(conn, "x")
-    deliver()
-    assert len(server.calls) == 1
-    assert server.sent_bytes < 32 << 20
-    assert list_webhooks(conn)[0].lag == 0
-
-
-def test_a_status_counts_whatever_follows_it(
-    conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gapless.features.webhooks.post.BODY_S_MAX", 0.3)
-    _add(conn, server)
-    server.answer = lambda _: Reply(200, {"content-length": "9"}, sends=lambda: iter([b"short"]))
-    _publish(conn, "x")
-    deliver()
-    assert len(server.calls) == 1
 
 
 @pytest.mark.long
@@ -244,9 +179,9 @@ def test_who_does_not_answer_has_failed(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gapless.features.webhooks.post.ANSWER_S_MAX", 0.5)
-    _add(conn, server, retry_delays_s=[])
+    add_own(conn, server, retry_delays_s=[])
     server.answer = lambda _: Reply(wait_s=2.0)
-    _publish(conn, "x")
+    publish_each_alone(conn, "x")
     deliver()
     (reason,) = _letters(conn, "dead")
     assert "no answer within" in reason
@@ -257,9 +192,9 @@ def test_a_circuit_opens_and_one_probe_closes_it(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gapless.features.webhooks.deliver.PROBE_EVERY_S", 1.0)
-    _add(conn, server, concurrency=1, retry_delays_s=[3600])
+    add_own(conn, server, concurrency=1, retry_delays_s=[3600])
     server.answer = lambda _: Reply(500)
-    _publish(conn, *range(30))
+    publish_each_alone(conn, *range(30))
     with pytest.raises(ReceiverError, match="requests failed in a row: one is tried"):
         deliver()
     assert len(server.calls) <= 13, "4 partitions, one call each"
@@ -286,8 +221,8 @@ def test_a_circuit_opens_and_one_probe_closes_it(
 def test_a_private_address_is_not_called(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _add(conn, server)
-    _publish(conn, "x")
+    add_own(conn, server)
+    publish_each_alone(conn, "x")
     with pytest.raises(ReceiverError, match=r"is at 127\.0\.0\.1, which is loopback"):
         deliver(Settings())
     assert server.calls == []
@@ -310,8 +245,8 @@ def test_a_name_that_changes_its_address_is_called_where_it_was_judged(
         return real("127.0.0.1" if len(asked) == 1 else "127.0.0.9", *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    _add(conn, server, url=server.url.replace("127.0.0.1", "shop.example") + "/shop")
-    _publish(conn, "x", "y")
+    add_own(conn, server, url=server.url.replace("127.0.0.1", "shop.example") + "/shop")
+    publish_each_alone(conn, "x", "y")
     deliver()
     assert len(server.calls) == 2
     assert len(asked) == 1
@@ -324,8 +259,8 @@ def test_a_proxy_of_the_environment_is_not_used(
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    _add(conn, server)
-    _publish(conn, "x")
+    add_own(conn, server)
+    publish_each_alone(conn, "x")
     deliver()
     assert len(server.calls) == 1
 
@@ -334,8 +269,8 @@ def test_a_secret_that_is_missing_makes_units_wait(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOOK")
-    _add(conn, server)
-    _publish(conn, "x")
+    add_own(conn, server)
+    publish_each_alone(conn, "x")
     with pytest.raises(ReceiverError, match="secret env:HOOK: the variable HOOK is not set"):
         deliver()
     assert server.calls == []
@@ -346,8 +281,8 @@ def test_a_secret_that_is_missing_makes_units_wait(
 
 @pytest.mark.long
 def test_a_rate_is_kept(conn: Connection, server: Server, deliver: Deliver) -> None:
-    _add(conn, server, rate=10)
-    _publish(conn, *range(8))
+    add_own(conn, server, rate=10)
+    publish_each_alone(conn, *range(8))
     deliver()
     assert len(server.calls) == 8
     assert server.calls[-1].at_s - server.calls[0].at_s >= 0.6
@@ -357,11 +292,11 @@ def test_a_rate_is_kept(conn: Connection, server: Server, deliver: Deliver) -> N
 def test_order_by_key_waits_behind_what_failed(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _add(conn, server, "ordered", keeps_order=True, retry_delays_s=[3600])
-    _add(conn, server, "free", retry_delays_s=[3600])
+    add_own(conn, server, "ordered", keeps_order=True, retry_delays_s=[3600])
+    add_own(conn, server, "free", retry_delays_s=[3600])
     server.answer = lambda call: Reply(500 if call.data == [1] else 204)
-    _publish(conn, 1, 2, 3, key="k")
-    _publish(conn, 4, key="other")
+    publish_each_alone(conn, 1, 2, 3, key="k")
+    publish_each_alone(conn, 4, key="other")
     deliver()
     assert sorted(call.data[0] for call in server.of("/ordered")) == [1, 4]
     assert sorted(call.data[0] for call in server.of("/free")) == [1, 2, 3, 4]
@@ -419,30 +354,8 @@ def test_a_body_that_is_too_large_is_dead(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gapless.features.webhooks.body.BODY_BYTES_MAX", 1 << 20)
-    _add(conn, server)
-    _publish(conn, "x" * (1 << 20), "y")
+    add_own(conn, server)
+    publish_each_alone(conn, "x" * (1 << 20), "y")
     deliver()
     assert [call.data for call in server.calls] == [["y"]]
     assert _letters(conn, "dead")[0].endswith("its events take more than 1 MiB in one request")
-
-
-@pytest.mark.long
-def test_a_lost_session_is_nobodys_fault(
-    dsn: str, conn: Connection, server: Server, deliver: Deliver
-) -> None:
-    _add(conn, server)
-    _publish(conn, "x")
-    deliver()
-    ended = conn.execute(
-        "select count(pg_terminate_backend(pid)) from pg_stat_activity"
-        " where datname = current_database() and application_name = 'gapless/webhook shop'"
-    ).fetchone()
-    assert ended == (1,)
-    _publish(conn, "y")
-    try:
-        deliver()
-    except psycopg.OperationalError:
-        deliver()
-    assert {call.data[0] for call in server.calls} == {"x", "y"}
-    assert _letters(conn, "dead") == _letters(conn, "waiting") == []
-    assert isinstance(server.calls[0], Call)

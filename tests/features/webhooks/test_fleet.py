@@ -7,11 +7,15 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from features.webhooks.started import Start, _ids_are_stable, _until, start
-from gapless.features.webhooks.ops import add_webhook, list_webhooks, remove_webhook
-from gapless.log.publish import publish
+from features.webhooks.started import Start, _ids_are_stable, _until, require_recorded, start
+from gapless.features.webhooks.ops import (
+    list_attempts,
+    list_webhooks,
+    remove_webhook,
+)
 from support.endpoint import Reply, Server, workers_of
 from support.patience import bounded_patience
+from support.shared_webhooks import add_own, publish_each_alone
 
 __all__ = ["start"]  # fixtures
 
@@ -20,15 +24,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 EVENTS = 60
 
 
-def _add(conn: Connection, server: Server, name: str, **options: object) -> None:
-    said = {"secrets": ["env:HOOK"], "allow_http": True, "retry_delays_s": [1] * 50, **options}
-    add_webhook(conn, name, "outbox", f"{server.url}/{name}", **said)  # type: ignore[arg-type]
-
-
 def _publish(conn: Connection, numbers: range) -> None:
     for number in numbers:
-        with conn.transaction():
-            publish(conn, "outbox", number, key=str(number % 7))
+        publish_each_alone(conn, number, key=str(number % 7))
 
 
 def _came(server: Server, path: str) -> set[int]:
@@ -44,15 +42,17 @@ def _left(conn: Connection, name: str) -> int:
 def test_every_event_arrives_with_one_id_whatever_is_killed(
     conn: Connection, server: Server, start: Start
 ) -> None:
-    """A webhook is added while supervisors run; workers and a supervisor are killed, one is down."""
-    one = start()
-    start()
+    """A webhook is added while supervisors run; workers and a supervisor are killed, one is down.
+
+    Each recorded attempt was a call, and the supervisor that ends in order leaves none out.
+    """
+    one, two = start(), start()
     _until(
         lambda: conn.execute("select count(*) from gapless.member").fetchone() == (2,),
         "two supervisors without a webhook",
     )
-    _add(conn, server, "good")
-    _add(conn, server, "down")
+    add_own(conn, server, "good", retry_delays_s=[1] * 50)
+    add_own(conn, server, "down", retry_delays_s=[1] * 50)
     failing = iter(range(40))
     server.answer = lambda call: (
         Reply(503)
@@ -70,34 +70,34 @@ def test_every_event_arrives_with_one_id_whatever_is_killed(
     _until(lambda: _came(server, "/good") == set(range(EVENTS)), "every event arrives")
     _until(lambda: _left(conn, "good") == 0, "nothing is left to deliver")
     assert _ids_are_stable(server, "/good")
+    _publish(conn, range(EVENTS, EVENTS + 7))  # by the last supervisor, which ends in order
+    _until(lambda: _came(server, "/good") == set(range(EVENTS + 7)), "the last ones arrive")
     down, good = list_webhooks(conn)
     assert (good.dead, good.is_run) == (0, True)
     assert down.circuit_open_since is not None
     assert down.lag + down.waiting >= EVENTS  # one set aside before those ahead of it is in both
+    two.send_signal(SIGTERM)
+    assert two.wait(bounded_patience(40.0)) == 0
+    require_recorded(conn, server, "good", set(range(EVENTS, EVENTS + 7)))
+    assert {each.status for each in list_attempts(conn, "down")} == {503}
 
 
 @pytest.mark.long
 def test_a_removed_one_is_forgotten_and_a_changed_one_is_called_elsewhere(
     conn: Connection, server: Server, start: Start
 ) -> None:
-    _add(conn, server, "a")
-    _add(conn, server, "b")
+    add_own(conn, server, "a", retry_delays_s=[1] * 50)
+    add_own(conn, server, "b", retry_delays_s=[1] * 50)
     process = start()
     _publish(conn, range(3))
     _until(lambda: _came(server, "/b") == {0, 1, 2}, "delivered")
     assert remove_webhook(conn, "a", wait_s=bounded_patience(30.0))
-    assert conn.execute("select name from gapless.webhook").fetchall() == [("b",)]
+    for table in ("webhook", "webhook_attempt"):
+        left = conn.execute(f"select distinct name from gapless.{table}").fetchall()
+        assert set(left) <= {("b",)}, table
     groups = conn.execute("select distinct group_id from gapless.consumer_group").fetchall()
     assert groups == [("webhook-b",)]
-    add_webhook(
-        conn,
-        "b",
-        "outbox",
-        f"{server.url}/new",
-        secrets=["env:HOOK"],
-        allow_http=True,
-        concurrency=2,
-    )
+    add_own(conn, server, "b", url=f"{server.url}/new", concurrency=2)
     _publish(conn, range(3, 6))
     _until(lambda: _came(server, "/b") | _came(server, "/new") == set(range(6)), "all arrive")
     _until(lambda: bool(_publish(conn, range(6, 7)) or _came(server, "/new")), "the new URL holds")

@@ -5,15 +5,10 @@ from datetime import timedelta
 import pytest
 from psycopg import Connection
 
-from gapless.errors import RefusedError
 from gapless.features.webhooks.ops import pause_webhook, replay_webhook, resume_webhook
-from gapless.log.sequence import sequence
-from gapless.log.topics import Topic
 from support.endpoint import Reply, Server
 from support.shared_webhooks import (
-    GROUP,
     Deliver,
-    add_shared,
     add_shop,
     letter_states,
     numbers_at,
@@ -41,20 +36,6 @@ def test_what_it_got_since_then(conn: Connection, server: Server, deliver: Deliv
     assert {call.id for call in server.of("/a")} == set(before)
     assert replay_webhook(conn, "a", timedelta(hours=1)) == 3
     assert letter_states(conn).count("waiting") == 3
-
-
-@pytest.mark.long
-def test_what_its_group_has_not_come_to_is_sent_once(
-    conn: Connection, server: Server, deliver: Deliver
-) -> None:
-    add_shop(conn, server, "a", 1)
-    publish_each_alone(conn, {"n": 1, "shop": 1})
-    deliver()
-    publish_each_alone(conn, {"n": 2, "shop": 1})
-    sequence(conn)
-    assert replay_webhook(conn, "a", timedelta(hours=1)) == 1
-    deliver()
-    assert numbers_at(server, "a") == [1, 1, 2]
 
 
 @pytest.mark.long
@@ -88,20 +69,6 @@ def test_a_dead_letter_of_another_stays_dead_for_that_one(
     assert replay_webhook(conn, "a", timedelta(hours=1)) == 1
     deliver()
     assert len(server.of("/a")) == 2
-
-
-def test_refused(conn: Connection, server: Server, topic: Topic) -> None:
-    add_shared(conn, server, "own", shared=False)
-    add_shop(conn, server, "a", 1)
-    with pytest.raises(RefusedError, match="no webhook"):
-        replay_webhook(conn, "x", timedelta(hours=1))
-    with pytest.raises(RefusedError, match=r"a group of its own, .*gapless seek webhook-own"):
-        replay_webhook(conn, "own", timedelta(hours=1))
-    conn.execute(
-        "update gapless.consumer_offsets set next_offset = 100002 where group_id = %s", [GROUP]
-    )
-    with pytest.raises(RefusedError, match=r"400004 events .* at most 100000"):
-        replay_webhook(conn, "a", timedelta(hours=1))
 
 
 def test_units_that_wait_for_others_stay_theirs(

@@ -88,6 +88,7 @@ IDLE = {
         "select gapless.stop_webhook(%s, 'why')", "answered_webhook(%s)",
     ),
     "another one answered": (OPEN, "answered_webhook('orders-s2')"),
+    "it answered, and has a group of its own": (OPEN, f"answered_webhook('{OWN}')"),
     "it answered, and was removed": (OPEN + ";" + REMOVED, "answered_webhook(%s)"),
     "remove one that was removed": (REMOVED, "remove_webhook(%s)"),
     "pause one that is paused": ("select gapless.pause_webhook(%s)", "pause_webhook(%s)"),
@@ -111,12 +112,6 @@ def test_nothing_is_changed(world: Hooks, name: str, webhook: str) -> None:
 def test_one_with_a_group_of_its_own_keeps_its_circuit(world: Hooks) -> None:
     world.conn.execute(OPEN, [OWN])
     world.value("select gapless.stop_webhook(%s, 'gone')", OWN)
-    assert world.circuits() == {OWN: (True, True)}
-
-
-def test_one_with_a_group_of_its_own_is_not_continued_for_it_answered(world: Hooks) -> None:
-    world.conn.execute(OPEN, [OWN])
-    assert world.value("select gapless.answered_webhook(%s)", OWN) is False
     assert world.circuits() == {OWN: (True, True)}
 
 
@@ -342,6 +337,7 @@ CHECKS: dict[str, tuple[dict[str, Any], str | None]] = {
     "a lower one": ({"rate": 0.009}, "rate is"),
     "a high rate": ({"rate": 100000}, None),
     "a higher one": ({"rate": 100001}, "rate is"),
+    "one that is no number": ({"rate": "NaN"}, "rate is"),
     "no delays": ({"retry_delays_s": []}, None),
     "many delays": ({"retry_delays_s": [0] * 100}, None),
     "more delays": ({"retry_delays_s": [0] * 101}, "retry_delays_s are"),

@@ -2,35 +2,24 @@
 
 import asyncio
 import threading
-from typing import Any
 
-import psycopg
 import pytest
 from psycopg import Connection
-from psycopg.conninfo import make_conninfo
 
 from features.webhooks.started import keys_of_one_partition
-from gapless.errors import RefusedError
-from gapless.features.webhooks.deliver import DeliverySettings
-from gapless.features.webhooks.driver import DeliveryTally
-from gapless.features.webhooks.line import PER_ENDPOINT, EndpointLine
+from gapless.features.webhooks.line import PER_ENDPOINT
 from gapless.features.webhooks.many import SharedDelivery
 from gapless.features.webhooks.ops import (
-    list_webhooks,
     pause_webhook,
     remove_webhook,
     resume_webhook,
     try_webhook,
 )
-from gapless.features.webhooks.post import Poster, trust
-from gapless.features.webhooks.record import SharedEndpoint, SharedWebhooks
 from gapless.log.publish import publish
-from gapless.log.topics import Topic
 from support.endpoint import Call, Reply, Server
 from support.shared_webhooks import (
     GROUP,
     LOCAL,
-    SHOP,
     Deliver,
     add_shared,
     add_shop,
@@ -330,84 +319,3 @@ def test_pause_resume_test_and_remove_one(
     assert (len(server.of("/a")), numbers_at(server, "b")) == (0, [2])
     assert remove_webhook(conn, "b")
     assert conn.execute("select count(*) from gapless.consumer_group").fetchone() == (0,)
-
-
-def test_a_stop_of_another_one_is_not_its_own(
-    conn: Connection, server: Server, topic: Topic
-) -> None:
-    """Neither of one that shares the group, nor of a subscription of that name in another group."""
-    add_shop(conn, server, "a", 1)
-    add_shop(conn, server, "b", 1)
-    conn.execute("select gapless.create_group('g', 'outbox')")
-    conn.execute("select gapless.subscribe('g', 'outbox', 'a', sql_condition => '1 / 0 > 0')")
-    conn.execute(
-        "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
-        " select s.subscription_id, p, 1, 'raised'"
-        " from gapless.subscription s, generate_series(0, 3) p where s.group_id = 'g'"
-    )
-    assert pause_webhook(conn, "b")
-    assert pause_webhook(conn, "a", reason="at night")
-    assert webhook_info(conn, "a").pause_reason == "paused: at night"
-    assert not pause_webhook(conn, "a")
-    audits = conn.execute(
-        "select group_id, detail ->> 'first' from gapless.audit"
-        " where action = 'stop_subscriptions' and group_id = %s order by audit_id",
-        [GROUP],
-    )
-    assert audits.fetchall() == [(GROUP, "b"), (GROUP, "a")]
-
-
-@pytest.mark.writes_nothing
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ({"keeps_order": True}, "no order, concurrency, retries or start of its own"),
-        ({"concurrency": 4}, "no order, concurrency, retries or start of its own"),
-        ({"retry_delays_s": [1]}, "no order, concurrency, retries or start of its own"),
-        ({"start": "earliest"}, "no order, concurrency, retries or start of its own"),
-        ({"match": {"shop": "$.shop"}}, "has no value for shop"),
-        ({"sql_condition": "random() > 0"}, "may not call random"),
-        ({"shared": False, "match": SHOP}, "only one that shares a group"),
-        ({"secrets": ["x"]}, "a secret is given by where it is"),
-    ],
-)
-def test_what_is_refused(
-    conn: Connection, server: Server, topic: Topic, said: dict[str, Any], why: str
-) -> None:
-    with pytest.raises(RefusedError, match=why):
-        add_shared(conn, server, "a", **said)
-    assert not list_webhooks(conn)
-
-
-def test_one_does_not_change_its_kind_and_takes_no_group_of_others(
-    conn: Connection, server: Server, topic: Topic
-) -> None:
-    conn.execute("select gapless.create_group(%s, 'outbox')", [GROUP])
-    with pytest.raises(RefusedError, match="none of webhooks"):
-        add_shared(conn, server, "a")
-    conn.execute("select gapless.drop_group(%s)", [GROUP])
-    assert add_shared(conn, server, "a")
-    assert not add_shared(conn, server, "a", rate=5)
-    with pytest.raises(RefusedError, match="shares a group: remove it first"):
-        add_shared(conn, server, "a", shared=False)
-
-
-def test_counts_that_cannot_be_written_down_are_not_lost(dsn: str, topic: Topic) -> None:
-    nowhere = DeliverySettings(
-        dsn=make_conninfo(dsn, dbname="nowhere"), connect_timeout_s=5, allowed=(), tls=trust(None)
-    )
-
-    async def note() -> None:
-        delivery = SharedDelivery(nowhere, SharedWebhooks(topic="outbox", partitions=1))
-        endpoint = SharedEndpoint(
-            name="a", url="https://a.example/", secrets=["env:HOOK"], allow_http=False, rate=None,
-            is_stopped=False, probe_due=False,
-        )  # fmt: skip
-        line = EndpointLine(endpoint, lambda to: Poster(to, (), nowhere.tls, 1))
-        delivery._lines["a"] = line
-        line.tally = DeliveryTally(delivered=3, failed=2, error="answered 500")
-        with pytest.raises(psycopg.OperationalError):
-            await delivery._note()
-        assert (line.tally.delivered, line.tally.failed) == (3, 2)
-
-    asyncio.run(note())

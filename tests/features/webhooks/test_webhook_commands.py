@@ -77,31 +77,6 @@ def test_test_says_what_the_endpoint_answered(gapless, server: Server, topic: To
     assert SECRET not in str((failed, without, private))
 
 
-@pytest.mark.writes_nothing
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ((*ADD, "http://shop.example/", "--secret", "env:A"), "https://"),
-        ((*ADD, "https://0x7f.1/", "--secret", "env:A"), "is no address"),
-        ((*ADD, URL), "--secret"),
-        ((*ADD, URL, "--secret", SECRET), "given by where it is"),
-        ((*ADD, URL, "--secret", "env:A", "--rate", "nan"), "rate is"),
-        ((*ADD, URL, "--secret", "env:A", "--retry", "soon"), "whole seconds"),
-        (("webhooks", "pause", "nobody"), "there is no webhook"),
-        (("webhooks", "test", "nobody"), "there is no webhook"),
-        (("webhooks", "replay", "nobody"), "--since"),
-        (("webhooks", "replay", "nobody", "--since", "2h"), "there is no webhook"),
-        (("run", "--webhooks", "--engine", "spark"), "leave --engine spark out"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(gapless, topic: Topic, words, says: str) -> None:
-    done = gapless(*words)
-    assert done.code == 2
-    assert says in done.err
-    assert "Traceback" not in done.err
-    assert SECRET not in done.err
-
-
 @pytest.mark.long
 def test_settings_that_do_not_fit_are_refused_before_it_starts(gapless, topic: Topic) -> None:
     wrong = gapless("run", "--webhooks", GAPLESS_WEBHOOKALLOW="here").complaint()

@@ -9,8 +9,10 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
     select s.name from gapless.webhook_state s where s.name = any (_names) order by s.name for no key update
   )
   update gapless.webhook_state s
-  set delivered = s.delivered + u.delivered, failed = s.failed + u.failed, last_error = left(u.error, 500),
-    last_ts = clock_timestamp()
+  set delivered = s.delivered + u.delivered,
+    failed = s.failed + u.failed,
+    last_error = case when u.delivered + u.failed > 0 then left(u.error, 500) else s.last_error end,
+    last_ts = case when u.delivered + u.failed > 0 then clock_timestamp() else s.last_ts end
   from said u join locked l using (name)
   where s.name = u.name
 $$;

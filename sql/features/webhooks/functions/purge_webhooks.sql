@@ -1,11 +1,21 @@
--- Drop the groups of removed webhooks, and delete these webhooks, as far as no worker serves them any more. Returns the
--- number of the remaining ones. A consumer may call it: it drops only webhooks that an operator has removed.
--- locks: the rows of removed webhooks that no other session has locked, then as drop_group()
+-- Drop the groups of removed webhooks, and delete these webhooks, as far as no worker serves them any more, and delete
+-- attempts that are too old, some at a time. Returns the number of the remaining removed webhooks. A consumer may call
+-- it: it drops only webhooks that an operator has removed.
+-- locks: attempts and the rows of removed webhooks that no other session has locked, then as drop_group()
 create or replace function gapless.purge_webhooks() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   gone record;
 begin
+  delete from gapless.webhook_attempt a
+  using (
+    select o.name, o.attempt_no from gapless.webhook_attempt o
+    where o.at_ts < gapless.attempts_since()
+    order by o.at_ts
+    limit 10000
+    for update skip locked
+  ) o
+  where a.name = o.name and a.attempt_no = o.attempt_no;
   for gone in
     select w.name, w.topic_id, w.shared, gapless.group_of_webhook(w) as group_id
     from gapless.webhook w

@@ -4,8 +4,10 @@ select w.name, w.topic, w.url, w.secrets, w.event_types, w.condition as "where",
   w.keeps_order, w.retry_delays_s, w.paused, w.pause_reason, w.lag, w.waiting, w.dead, w.is_run, w.delivered, w.failed,
   w.last_error, w.last_ts as last_at, w.circuit_ts as circuit_open_since, w.shared
 from gapless.webhooks w
-where %(name)s::text is null or w.name = %(name)s
+where (%(name)s::text is null or w.name = %(name)s)
+  and (%(after)s::text is null or w.name > %(after)s)
 order by w.name
+limit %(limit)s
 
 -- name: add
 select gapless.add_webhook(
@@ -29,8 +31,23 @@ select gapless.resume_webhook(%(name)s)
 -- name: replay
 select gapless.replay_webhook(%(name)s, coalesce(%(since)s::timestamptz, clock_timestamp() - %(age)s::interval))
 
--- name: any_removed
+-- name: any_gone
+-- Whether purge has something to do.
 select exists (select from gapless.webhook w where w.removed_ts is not null)
+  or exists (select from gapless.webhook_attempt a where a.at_ts < gapless.attempts_since())
+
+-- name: attempts
+-- The newest first. failed: only those without an answer of 2xx.
+-- returns: gapless.features.webhooks.ops:WebhookAttempt
+-- index: webhook_attempt_pkey
+select a.attempt_no as id, a.at_ts as at, a.topic, a.partition_id as "partition", a.first_offset as "offset",
+  a.event_type, a.attempt, a.status, a.answer, a.took_ms::double precision as took_ms
+from gapless.webhook_attempts a
+where a.name = %(name)s
+  and (%(before)s::bigint is null or a.attempt_no < %(before)s)
+  and (not %(failed)s::boolean or (a.status between 200 and 299) is not true)
+order by a.attempt_no desc
+limit %(limit)s
 
 -- name: declared
 -- A supervisor's view of each webhook.
@@ -89,7 +106,11 @@ from gapless.subscription_stop p
 where p.subscription_id = any (%(ids)s::bigint[]) and p.partition_id = %(partition_id)s
 
 -- name: note_shared
-select gapless.note_webhooks(%(names)s::text[], %(delivered)s::bigint[], %(failed)s::bigint[], %(errors)s::text[])
+select gapless.note_webhooks(%(names)s::text[], %(delivered)s::bigint[], %(failed)s::bigint[], %(errors)s::text[]),
+  gapless.record_attempts(
+    %(each_max)s, %(of)s::text[], %(at_s)s::double precision[], %(took_ms)s::double precision[], %(partitions)s::int[],
+    %(offsets)s::bigint[], %(types)s::text[], %(attempts)s::int[], %(statuses)s::int[], %(answers)s::text[]
+  )
 
 -- name: stop_shared
 select gapless.stop_webhook(%(name)s, %(reason)s, %(tries)s)
@@ -101,6 +122,9 @@ select gapless.answered_webhook(u.name) from unnest(%(names)s::text[]) u (name)
 -- name: note
 select gapless.note_webhook(
   %(name)s, %(delivered)s::bigint, %(failed)s::bigint, %(error)s::text, %(is_open)s::boolean
+), gapless.record_attempts(
+  %(each_max)s, %(of)s::text[], %(at_s)s::double precision[], %(took_ms)s::double precision[], %(partitions)s::int[],
+  %(offsets)s::bigint[], %(types)s::text[], %(attempts)s::int[], %(statuses)s::int[], %(answers)s::text[]
 )
 
 -- name: probe

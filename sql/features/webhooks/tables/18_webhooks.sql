@@ -32,7 +32,27 @@ create table gapless.webhook_state (
   last_error text,                     -- null: the last request succeeded
   last_ts timestamptz,
   circuit_ts timestamptz,              -- since when requests are only tried now and then; null: it is closed
-  probe_ts timestamptz                 -- the time of the last such request
+  probe_ts timestamptz,                -- the time of the last such request
+  attempts bigint not null default 0   -- that were recorded: the number of the newest one
 ) with (fillfactor = 50);
 
 comment on table gapless.webhook_state is 'What became of the requests to each endpoint.';
+
+-- The newest requests to each endpoint, of the last day: the setting webhookAttempts says how many.
+create table gapless.webhook_attempt (
+  name text not null references gapless.webhook_state on delete cascade,
+  attempt_no bigint not null,          -- of the webhook: later ones have higher numbers
+  at_ts timestamptz not null,
+  took_ms real not null,
+  partition_id int,                    -- null: the request had no events, it only tried the endpoint
+  first_offset bigint,                 -- of the events that were sent
+  event_type text,                     -- of the first one
+  attempt int,                         -- of the unit
+  status int,                          -- null: there was no answer
+  answer text,                         -- the beginning of an answer other than 2xx, or the error in place of one
+  primary key (name, attempt_no)
+);
+
+create index webhook_attempt_at on gapless.webhook_attempt (at_ts);
+
+comment on table gapless.webhook_attempt is 'The newest requests to each endpoint (view webhook_attempts).';

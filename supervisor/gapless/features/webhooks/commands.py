@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from gapless.cli.declare import Args, Command, Conn, flag, opt
+from gapless.cli.declare import Args, Command, Conn, flag, limit, opt
+from gapless.cli.parser import whole
 from gapless.cli.place import argument
 from gapless.cli.screen import answer, changed, listed
 from gapless.features.filters.asked import FILTER, json_object
 from gapless.features.webhooks.ops import (
     CONCURRENCY,
+    ROWS_MAX,
     add_webhook,
+    list_attempts,
     list_webhooks,
     pause_webhook,
     remove_webhook,
@@ -30,6 +33,7 @@ examples:
   gapless webhooks add paid orders https://pay.example/ --secret env:PAY_SECRET --type 'order.*'
   gapless webhooks
   gapless webhooks test shop
+  gapless webhooks attempts shop --failed
   gapless run --webhooks
   gapless webhooks replay shop --since 2h
 """
@@ -43,10 +47,29 @@ def _delays(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-@command.verb("list all webhooks (also without a verb)", route="GET /v1/webhooks webhooks")
+@command.verb(
+    "list webhooks by name (also without a verb)",
+    opt("--name NAME", "only this one"),
+    opt("--after NAME", "only names behind this one: the next page"),
+    limit(ROWS_MAX, "rows, at most", ROWS_MAX),
+    route="GET /v1/webhooks webhooks",
+)
 def _list(conn: Conn, args: Args) -> int:
     hint = "no webhook yet: gapless webhooks add NAME TOPIC URL --secret env:NAME"
-    return listed(args, list_webhooks(conn), hint)
+    return listed(args, list_webhooks(conn, **args.given), hint)
+
+
+@command.verb(
+    "list the newest requests to an endpoint, with their answers",
+    "name",
+    flag("--failed", "only those without an answer of 2xx"),
+    opt("--before ID", "with a smaller ID: the next page", whole(1, 2**62)),
+    limit(100, "rows, at most", ROWS_MAX),
+    route="GET /v1/webhooks/{name}/attempts webhookAttempts",
+)
+def _attempts(conn: Conn, args: Args) -> int:
+    hint = f"{args.name}: no such request in 24 hours; new ones are listed after some seconds"
+    return listed(args, list_attempts(conn, **args.given), hint)
 
 
 @command.verb(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -15,6 +15,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import ReceiverError, UsageError, one_line
 from gapless.features.webhooks.address import Network, RefusedAddressError, parse_target
+from gapless.features.webhooks.attempts import AttemptLog, Sent
 from gapless.features.webhooks.body import body_of
 from gapless.features.webhooks.driver import LOOK_S, WebhookDriver
 from gapless.features.webhooks.kept import EndpointAnswer
@@ -35,12 +36,13 @@ class RefusedDeliveryError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """Settings of all webhooks of a process: DSN, allowed private networks, certificates."""
+    """Settings of all webhooks of a process: DSN, private networks, certificates, kept attempts."""
 
     dsn: str
     connect_timeout_s: int
     allowed: tuple[Network, ...]
     tls: ssl.SSLContext
+    attempts_max: int
 
 
 class Delivery:
@@ -51,9 +53,10 @@ class Delivery:
 
     def __init__(self, means: DeliverySettings, name: str, connections: int) -> None:
         self._means = means
-        self._place = f"webhook {name}"
+        self._name, self._place = name, f"webhook {name}"
         self._connections = connections
-        self._desk = WebhookDriver(means.dsn, name, means.connect_timeout_s)
+        attempts = AttemptLog(means.attempts_max)
+        self._desk = WebhookDriver(means.dsn, name, means.connect_timeout_s, attempts)
         self._circuit = Circuit(every_s=PROBE_EVERY_S)
         self._pace = RequestPace()
         self._looking = asyncio.Lock()
@@ -70,7 +73,7 @@ class Delivery:
         await self._look()
         is_probe = await self._turn()
         try:
-            answer = await self._send(message_id(unit.idempotency_key), body)
+            answer = await self._send(unit, body)
         except UnansweredError as error:
             await self._failed(str(error))
             raise RefusedDeliveryError(str(error)) from None
@@ -80,18 +83,25 @@ class Delivery:
             self._circuit.is_probing &= not is_probe
         await self._judge(answer)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        for task in self._tasks:
-            task.cancel()
-        await self._desk.close()
-        if self._poster is not None:
-            await self._poster.close()
+    async def open(self) -> AsyncIterator[None]:
+        """Yield; at the end record the last results, and close all connections (a resource)."""
+        try:
+            yield
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await self._note()
+            await self._desk.close()
+            if self._poster is not None:
+                await self._poster.close()
 
-    async def _send(self, name: str, body: bytes) -> EndpointAnswer:
+    async def _send(self, unit: Unit, body: bytes) -> EndpointAnswer:
         assert self._poster is not None
-        headers = headers_for(name, body, self._secrets, now_s=self._desk.now_s())
-        return await self._poster.post(body, headers)
+        now_s, first = self._desk.now_s(), next(iter(unit))
+        name = message_id(unit.idempotency_key)
+        headers = headers_for(name, body, self._secrets, now_s=now_s)
+        sent = Sent(self._name, now_s, unit.partition, first.offset, first.event_type, unit.attempt)
+        return await self._desk.attempts.watch(self._poster.post(body, headers), sent)
 
     async def _judge(self, answer: EndpointAnswer) -> None:
         """Return if the unit was taken; otherwise raise the error of the unit, or of all units."""

@@ -16,6 +16,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.db.schema import schema
+from gapless.features.webhooks.attempts import AttemptLog, said_of
 from gapless.features.webhooks.record import Endpoint
 
 LOOK_S = 5.0
@@ -43,7 +44,7 @@ class DeliveryTally:
 class WebhookDriver:
     """One process's session with the database; in one event loop."""
 
-    def __init__(self, dsn: str, name: str, connect_timeout_s: int) -> None:
+    def __init__(self, dsn: str, name: str, connect_timeout_s: int, attempts: AttemptLog) -> None:
         self._dsn = dsn
         self._name = name
         self._connect_timeout_s = connect_timeout_s
@@ -51,6 +52,7 @@ class WebhookDriver:
         self._opening = asyncio.Lock()
         self._clock_s = 0.0  # the database's, minus ours
         self.tally = DeliveryTally()
+        self.attempts = attempts
 
     def now_s(self) -> float:
         """Return the database's time, in seconds since 1970."""
@@ -67,10 +69,11 @@ class WebhookDriver:
         return found
 
     async def note(self, *, is_open: bool) -> None:
-        """Record the results of requests, and whether the circuit is open."""
-        if not (self.tally.has_news or is_open):
+        """Record the results of requests, each attempt, and whether the circuit is open."""
+        if not (self.tally.has_news or is_open or self.attempts):
             return
         tally, self.tally = self.tally, DeliveryTally()
+        attempts = self.attempts.take()
         try:
             await self._run(
                 "note",
@@ -78,9 +81,11 @@ class WebhookDriver:
                 failed=tally.failed,
                 error=tally.error,
                 is_open=is_open,
+                **said_of(attempts, self.attempts.each_max),
             )
         except psycopg.Error:
             self.tally.add(tally)
+            self.attempts.give_back(attempts)
             raise
 
     async def probe(self, every_s: float) -> str:

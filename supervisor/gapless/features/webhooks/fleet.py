@@ -45,13 +45,14 @@ class Webhooks:
             connect_timeout_s=settings.connect_timeout_s,
             allowed=networks_of(own.webhook_allow),
             tls=trust(own.webhook_ca_file),
+            attempts_max=own.webhook_attempts,
         )
         self._made: dict[DeclaredWebhook, Handler] = {}
         self._shared: dict[SharedWebhooks, Handler] = {}
 
     def handlers(self, conn: Connection[Any]) -> list[Handler]:
-        """Return the handlers of all webhooks; forget removed ones that no worker serves."""
-        if conn.execute(query("webhooks", "any_removed")).fetchone() == (True,):
+        """Return the handlers of all webhooks; purge removed ones and old attempts."""
+        if conn.execute(query("webhooks", "any_gone")).fetchone() == (True,):
             conn.execute(query("webhooks", "purge"))
         with conn.cursor(row_factory=class_row(DeclaredWebhook)) as cursor:
             found = cursor.execute(query("webhooks", "declared")).fetchall()
@@ -84,6 +85,7 @@ class Webhooks:
             calls = min(calls, int(webhook.rate * TURN_S_MAX / 2 / webhook.partitions))
         calls = max(1, calls)
         delays_s = webhook.retry_delays_s
+        delivery = Delivery(self._means, webhook.name, webhook.concurrency)
         return handler(
             topic=webhook.topic,
             group=webhook.group,
@@ -93,7 +95,8 @@ class Webhooks:
             batch_size=max(BATCH_EVENTS_MIN, 2 * calls),
             on_failure="park-key" if webhook.keeps_order else "retry",
             retry_delays_s=RETRY_DELAYS_S if delays_s is None else delays_s,
-        )(Delivery(self._means, webhook.name, webhook.concurrency).deliver)
+            resources=[resource(delivery.open)],
+        )(delivery.deliver)
 
 
 def _hashable(delays_s: Any) -> Any:

@@ -1,6 +1,7 @@
 """HTTP/1.1 connections to one endpoint that are kept from one request to the next.
 
-Only the status and one header of an answer are used: the rest is counted, and thrown away.
+Of an answer the status and one header are used, and the beginning of its text unless it is a 2xx:
+the rest is counted, and thrown away.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import ssl
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from time import monotonic
 from typing import Literal
@@ -20,6 +21,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 ANSWER_BYTES_MAX = 64 << 10
 HEAD_BYTES_MAX = 64 << 10
 KEEP_S = 30.0
+ANSWER_TEXT_CHARACTERS = 200
+_TEXT_BYTES = 4 * ANSWER_TEXT_CHARACTERS
 
 
 class BrokenAnswerError(Exception):
@@ -28,10 +31,14 @@ class BrokenAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EndpointAnswer:
-    """The answer of an endpoint. retry_after: the header, if there is one."""
+    """The answer of an endpoint. retry_after: the header, if there is one.
+
+    text: the first ANSWER_TEXT_CHARACTERS of an answer other than 2xx, as they came.
+    """
 
     status: int
     retry_after: str | None = None
+    text: str = ""
 
 
 class EndpointConnection(asyncio.Protocol):
@@ -43,6 +50,7 @@ class EndpointConnection(asyncio.Protocol):
         self._answered: asyncio.Future[EndpointAnswer] | None = None
         self._ended: asyncio.Future[None] | None = None  # the whole answer came, or no more comes
         self._after: str | None = None
+        self._text = b""
         self._size_bytes = 0
         # answered: completely, and another request may follow; ended: no more requests.
         self._state: Literal["idle", "asked", "answered", "ended"] = "idle"
@@ -70,7 +78,7 @@ class EndpointConnection(asyncio.Protocol):
         request = _head(path, headers) + body
         loop = asyncio.get_running_loop()
         self._answered, self._ended = loop.create_future(), loop.create_future()
-        self._after, self._size_bytes = None, 0
+        self._after, self._text, self._size_bytes = None, b"", 0
         self._state = "asked"
         try:
             self._transport.write(request)
@@ -84,6 +92,9 @@ class EndpointConnection(asyncio.Protocol):
             self._answered = self._ended = None
             if not self.is_open:
                 self.close()
+        if self._text:
+            text = self._text.decode(errors="replace")[:ANSWER_TEXT_CHARACTERS]
+            return replace(answer, text=text)
         return answer
 
     def _rest(self) -> None:
@@ -155,6 +166,11 @@ class EndpointConnection(asyncio.Protocol):
             self._after = None
         elif self._answered is not None and not self._answered.done():
             self._answered.set_result(EndpointAnswer(status, said))
+
+    def on_body(self, body: bytes) -> None:
+        """See httptools."""
+        if self._parser.get_status_code() >= HTTPStatus.MULTIPLE_CHOICES:
+            self._text += body[: _TEXT_BYTES - len(self._text)]
 
     def on_message_complete(self) -> None:
         """See httptools."""

@@ -11,6 +11,7 @@ from time import monotonic
 from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import UsageError
 from gapless.features.webhooks.address import EndpointAddress, RefusedAddressError, parse_target
+from gapless.features.webhooks.attempts import AttemptLog, Sent
 from gapless.features.webhooks.driver import DeliveryTally
 from gapless.features.webhooks.kept import EndpointAnswer
 from gapless.features.webhooks.meaning import WELL, meaning_of
@@ -18,6 +19,7 @@ from gapless.features.webhooks.pace import HOLD_S_MAX, Circuit, RequestPace
 from gapless.features.webhooks.post import Poster, UnansweredError
 from gapless.features.webhooks.record import SharedEndpoint
 from gapless.features.webhooks.sign import SecretError, headers_for, read_secrets
+from gapless.features.webhooks.trial import TEST_TYPE
 
 PER_ENDPOINT = 4
 BUSY_S_MAX = 1.0  # a unit waits so long while an endpoint has its maximum of requests
@@ -89,9 +91,15 @@ async def _took(slots: asyncio.Semaphore) -> bool:
 class EndpointLine:
     """This process's state of one endpoint, and its connections."""
 
-    def __init__(self, endpoint: SharedEndpoint, made: Callable[[EndpointAddress], Poster]) -> None:
+    def __init__(
+        self,
+        endpoint: SharedEndpoint,
+        made: Callable[[EndpointAddress], Poster],
+        attempts: AttemptLog,
+    ) -> None:
         self.endpoint = endpoint
         self._made = made
+        self._attempts = attempts
         self._poster: Poster | None = None
         self.tally = DeliveryTally()
         self._circuit = Circuit()
@@ -111,14 +119,12 @@ class EndpointLine:
         body: bytes,
         *,
         share: int,
-        now_s: float,
-        is_first: bool,
+        sent: Sent,
     ) -> None:
         """Send a unit. Raises the unit's error for this endpoint, and StopWebhookError.
 
         places: of all requests of the process. share: the number of processes that share its rate.
-        now_s: the time, in seconds since 1970. is_first: it is the first attempt, and others wait
-        until it is over.
+        While the first attempt waits, other units do.
         """
         if (held_s := self._pace.held_s(monotonic())) > 0:
             raise Postponed(
@@ -126,7 +132,7 @@ class EndpointLine:
             )
         if (self._hangs and places.hanging.locked()) or self._seems_to_hang():
             raise self._turned_away()
-        if is_first and self._slots.locked() and self._turns_s > monotonic():
+        if sent.attempt == 1 and self._slots.locked() and self._turns_s > monotonic():
             raise self._turned_away()
         if not await _took(self._slots):
             raise self._turned_away()
@@ -135,8 +141,8 @@ class EndpointLine:
             await self._turn(share)
             if not await places.take():
                 raise self._turned_away()
-            asked = asyncio.ensure_future(self._post(message_id, body, now_s))
-            await self._judge(await self._answer(asked, places), now_s)
+            asked = asyncio.ensure_future(self._post(message_id, body, sent))
+            await self._judge(await self._answer(asked, places), sent.at_s)
         finally:
             self._call_s = max(monotonic() - began_s, BUSY_S_MAX)
             self._slots.release()
@@ -178,7 +184,9 @@ class EndpointLine:
         if self._pace.held_s(monotonic()) > 0:
             return False
         try:
-            answer = await self._post(message_id, body, now_s)
+            answer = await self._post(
+                message_id, body, Sent(self.endpoint.name, now_s, event_type=TEST_TYPE)
+            )
         except (RefusedByOneError, StopWebhookError):
             return False
         return answer.status in WELL
@@ -209,15 +217,15 @@ class EndpointLine:
             raise Postponed(why, after=BUSY_RETRY_S)
         await asyncio.sleep(wait_s)
 
-    async def _post(self, message_id: str, body: bytes, now_s: float) -> EndpointAnswer:
+    async def _post(self, message_id: str, body: bytes, sent: Sent) -> EndpointAnswer:
         try:
             if self._poster is None:
                 url, allow_http = self.endpoint.url, self.endpoint.allow_http
                 self._poster = self._made(parse_target(url, allow_http=allow_http))
             headers = headers_for(
-                message_id, body, read_secrets(self.endpoint.secrets), now_s=now_s
+                message_id, body, read_secrets(self.endpoint.secrets), now_s=sent.at_s
             )
-            return await self._poster.post(body, headers)
+            return await self._attempts.watch(self._poster.post(body, headers), sent)
         except (SecretError, RefusedAddressError, UsageError) as error:
             raise StopWebhookError(f"it cannot be called: {error}", tries=True) from None
         except UnansweredError as error:

@@ -19,6 +19,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.failure import PartlyFailedError
 from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import one_line
+from gapless.features.webhooks.attempts import AttemptLog, Sent
 from gapless.features.webhooks.body import BODY_BYTES_MAX, body_of
 from gapless.features.webhooks.driver import LOOK_S, DeliveryTally
 from gapless.features.webhooks.line import AT_A_TIME, EndpointLine, Places, StopWebhookError
@@ -45,7 +46,9 @@ class SharedDelivery:
     def __init__(self, means: DeliverySettings, webhooks: SharedWebhooks) -> None:
         self._means = means
         self._webhooks = webhooks
-        self._desk = SharedWebhookDriver(means.dsn, webhooks, means.connect_timeout_s)
+        self._desk = SharedWebhookDriver(
+            means.dsn, webhooks, means.connect_timeout_s, AttemptLog(means.attempts_max)
+        )
         self._lines: dict[str, EndpointLine] = {}
         self._places: Places | None = None
         self._looking: asyncio.Lock | None = None
@@ -132,8 +135,14 @@ class SharedDelivery:
             key,
             body,
             share=self._desk.workers,
-            now_s=self._desk.now_s(),
-            is_first=unit.attempt == 1,
+            sent=Sent(
+                name,
+                self._desk.now_s(),
+                unit.partition,
+                some[0].offset,
+                some[0].event_type,
+                unit.attempt,
+            ),
         )
 
     async def _stop(
@@ -194,19 +203,21 @@ class SharedDelivery:
             await line.close()
         means = self._means
         self._lines[name] = EndpointLine(
-            found, lambda to: Poster(to, means.allowed, means.tls, kept)
+            found, lambda to: Poster(to, means.allowed, means.tls, kept), self._desk.attempts
         )
 
     async def _note(self) -> None:
         """Record the results of requests."""
         tallies = {n: line.tally for n, line in self._lines.items() if line.tally.has_news}
-        if not tallies:
+        attempts = self._desk.attempts.take()
+        if not (tallies or attempts):
             return
         for name in tallies:
             self._lines[name].tally = DeliveryTally()
         try:
-            await self._desk.note_all(tallies)
+            await self._desk.note_all(tallies, attempts)
         except psycopg.Error:
+            self._desk.attempts.give_back(attempts)
             for name in tallies.keys() & self._lines.keys():
                 self._lines[name].tally.add(tallies[name])
             raise

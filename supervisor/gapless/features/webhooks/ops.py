@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from gapless.settings import Settings
 
 __all__ = [
-    "WebhookInfo", "WebhookTrial", "add_webhook", "list_webhooks", "pause_webhook",
-    "remove_webhook", "replay_webhook", "resume_webhook", "show_webhook", "try_webhook",
+    "WebhookAttempt", "WebhookInfo", "WebhookTrial", "add_webhook", "list_attempts",
+    "list_webhooks", "pause_webhook", "remove_webhook", "replay_webhook", "resume_webhook",
+    "show_webhook", "try_webhook",
 ]  # fmt: skip
 
 CONCURRENCY = 16  # of a webhook with a group of its own
+ROWS_MAX = 1000  # of one list
 REMOVE_S_MAX = 10.0
 _LOOK_S = 0.2
 _NEEDED = ("certifi", "httptools")
@@ -78,6 +80,28 @@ class WebhookInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookAttempt:
+    """A request to a webhook: id: later requests have higher ones. at: the time when it began.
+
+    partition, offset, event_type: of its first event; None: it had none, and only tried an endpoint
+    whose circuit is open. attempt: the number of the unit's attempt, from 1. status: None: there
+    was no answer. answer: the first 200 characters of an answer that was not 2xx, or the error that
+    came in place of an answer. took_ms: milliseconds until the answer.
+    """
+
+    id: int
+    at: datetime
+    topic: str
+    partition: int | None
+    offset: int | None
+    event_type: str | None
+    attempt: int | None
+    status: int | None
+    took_ms: float
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookTrial:
     """An endpoint's answer to a test event. taken: whether that was a 2xx; otherwise the reason."""
 
@@ -93,19 +117,52 @@ def require_extra() -> None:
         raise UsageError(f'webhooks need {", ".join(_NEEDED)}: pip install "gapless[webhooks]"')
 
 
-def list_webhooks(conn: Connection[Any]) -> list[WebhookInfo]:
-    """Return all webhooks, by name."""
-    return rows(conn, WebhookInfo, query("webhooks", "webhooks"), name=None)
+def list_webhooks(
+    conn: Connection[Any],
+    *,
+    name: str | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+) -> list[WebhookInfo]:
+    """Return webhooks by name, all by default.
+
+    name: only this one. after: only names behind this one. limit: at most N.
+    """
+    wanted = {"name": name, "after": after, "limit": limit}
+    return rows(conn, WebhookInfo, query("webhooks", "webhooks"), **wanted)
 
 
 def show_webhook(conn: Connection[Any], name: str) -> WebhookInfo:
     """Return the webhook of that name. Raises RefusedError (GL404) when there is none."""
-    found = rows(conn, WebhookInfo, query("webhooks", "webhooks"), name=name)
+    found = list_webhooks(conn, name=name)
     if not found:
         raise RefusedError(
             f'there is no webhook "{name}": gapless webhooks lists them', sqlstate="GL404"
         )
     return found[0]
+
+
+def list_attempts(
+    conn: Connection[Any],
+    name: str,
+    *,
+    failed: bool = False,
+    before: int | None = None,
+    limit: int = 100,
+) -> list[WebhookAttempt]:
+    """Return the newest requests to a webhook, the newest first, some seconds late.
+
+    Those of the last 24 hours are kept, as many as the setting webhook_attempts says. failed: only
+    those without a 2xx. before: only smaller ids, for the next page. limit: rows, 1 to 1000.
+    Raises UsageError for another limit, RefusedError (GL404) when there is no such webhook.
+    """
+    if not 1 <= limit <= ROWS_MAX:
+        raise UsageError(f"limit: {limit} must be from 1 to {ROWS_MAX}")
+    wanted = {"name": name, "failed": failed, "before": before, "limit": limit}
+    found = rows(conn, WebhookAttempt, query("webhooks", "attempts"), **wanted)
+    if not found:
+        show_webhook(conn, name)
+    return found
 
 
 def add_webhook(  # noqa: PLR0913 - the parts of a webhook

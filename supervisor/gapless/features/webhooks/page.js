@@ -1,14 +1,16 @@
 // Endpoints that are called with events.
 
+import { address, keep, kept } from "../address.js";
 import { path, post } from "../api.js";
 import { action } from "../ask.js";
-import { el, facts, table } from "../dom.js";
-import { reading, when } from "../reading.js";
+import { el, facts, section, table } from "../dom.js";
+import { paging, reading, when } from "../reading.js";
 import { count, plural } from "../words.js";
+import { eventAddress } from "../pages/event.js";
 
 export default { name: "webhooks", title: "Webhooks", key: "w", menu: "more", pages: { 0: webhooks, 1: webhook } };
 
-const href = (each) => `#/webhooks/${encodeURIComponent(each.name)}`;
+const href = (each) => address(["webhooks", each.name]);
 const groupOf = (each) => (each.shared ? `webhooks-${each.topic}` : `webhook-${each.name}`);
 const UNITS = 100;
 
@@ -19,9 +21,9 @@ function state(webhook) {
   return webhook.circuit_open_since ? say("bad", "its requests fail: tried again by itself") : say("good", "delivers");
 }
 
-function webhooks(page) {
-  reading(page, "Webhooks", [
-    ["Endpoints", "/v1/webhooks", (all) => table([
+function webhooks({ main, signal }) {
+  main.append(el("h1", {}, "Webhooks"), section("Endpoints", paging(signal, "/v1/webhooks", () => ({}), {
+    columns: [
       { title: "name", of: (each) => el("a", { href: href(each) }, each.name) },
       { title: "topic", of: (each) => each.topic },
       { title: "address", of: (each) => each.url },
@@ -30,8 +32,12 @@ function webhooks(page) {
       { title: "dead", kind: "number", of: (each) => count(each.dead) },
       { title: "last error", hide: true, of: (each) => each.last_error },
       { title: "", of: buttons },
-    ], all, { href, empty: "No webhook yet: gapless webhooks add NAME TOPIC URL --secret env:NAME." })],
-  ]);
+    ],
+    next: (last) => ({ after: last.name }),
+    href,
+    more: "More endpoints",
+    empty: "No webhook yet: gapless webhooks add NAME TOPIC URL --secret env:NAME.",
+  })));
 }
 
 function buttons(each) {
@@ -52,14 +58,14 @@ function buttons(each) {
 
 function webhook(page) {
   const [name] = page.parts;
-  reading(page, name, [["Endpoint", "/v1/webhooks", (all) => {
-    const each = all.find((one) => one.name === name);
-    return each ? [buttons(each), about(each), failures(page, each)] : el("p", { class: "empty" }, "There is no such webhook.");
-  }]]);
+  reading(page, name, [["Endpoint", "/v1/webhooks", ([each]) =>
+    each ? [buttons(each), about(each), setAside(page, each)] : el("p", { class: "empty" }, "There is no such webhook.")
+  , { name }]]);
+  page.main.append(attempts(page, name));
 }
 
 function about(each) {
-  const letters = (states, n) => el("a", { href: `#/dead?${new URLSearchParams({ group: groupOf(each), states })}` }, `${count(n)} ${states}`);
+  const letters = (states, n) => el("a", { href: address(["dead"], { group: groupOf(each), states }) }, `${count(n)} ${states}`);
   return facts([
     ["state", state(each)],
     ["address", each.url],
@@ -75,11 +81,35 @@ function about(each) {
   ].filter(([, value]) => value));
 }
 
-/** Failed requests: the units that wait or are dead. Requests that succeeded are counted, and not kept. */
-function failures({ signal }, each) {
+/** The newest requests with their answers, or only those that failed. */
+function attempts({ signal }, name) {
+  const isFailed = () => !!kept("failed");
+  const only = el("button", { type: "button", "aria-pressed": isFailed() }, "Failed only");
+  only.addEventListener("click", () => {
+    keep({ failed: isFailed() ? "" : "1" });
+    only.setAttribute("aria-pressed", isFailed());
+    dispatchEvent(new Event("look"));
+  });
+  return section("Requests, the newest first", only, paging(signal, path("webhooks", name, "attempts"), () => ({ failed: isFailed() }), {
+    columns: [
+      { title: "at", kind: "time", of: (each) => when(each.at) },
+      { title: "event", of: (each) => (each.offset === null ? "a probe" : el("a", { href: eventAddress(each.topic, each.partition, each.offset) }, `${each.topic}/${each.partition}@${each.offset}`)) },
+      { title: "type", hide: true, of: (each) => each.event_type },
+      { title: "attempt", kind: "number", of: (each) => each.attempt },
+      { title: "answer", of: (each) => el("span", { class: each.status >= 200 && each.status < 300 ? "good" : "bad" }, [each.status, each.answer].filter((part) => part !== null).join(" ")) },
+      { title: "ms", kind: "number", of: (each) => each.took_ms.toFixed(1) },
+    ],
+    next: (last) => ({ before: last.id }),
+    more: "Older requests",
+    empty: "No such request in the last 24 hours. New ones are here after some seconds.",
+  }));
+}
+
+/** The units that wait for another attempt, or are dead. */
+function setAside({ signal }, each) {
   const page = { main: el("div"), signal };
-  reading(page, "", [["Failed requests, the newest first", "/v1/dlq", (units) => [
-    el("p", { class: "quiet" }, `Each row is an event with its last answer. Requests that succeeded are counted only${each.shared ? "; endpoints of this topic share one group, so rows of others are here, too" : ""}.`),
+  reading(page, "", [["Set aside, the newest failure first", "/v1/dlq", (units) => [
+    each.shared && el("p", { class: "quiet" }, "Endpoints of this topic share one group, so rows of others are here, too."),
     table([
       { title: "event", of: (unit) => el("a", { href: `#/dead/${[unit.group, unit.topic, unit.partition, unit.offset].map(encodeURIComponent).join("/")}` }, `${unit.topic}/${unit.partition}@${unit.offset}`) },
       { title: "state", of: (unit) => unit.state },

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gapless.settings.declare import NAME_CHARACTERS_MAX, REFERENCE_CHARACTERS_MAX, setting
+from gapless.settings.declare import NAME_CHARACTERS_MAX, REFERENCE_CHARACTERS_MAX, setting, whole
 from gapless.settings.kinds import Items, Text
+
+ATTEMPTS_MAX = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,3 +25,7 @@ class WebhookSettings:
     )
     """A file with certificates (PEM) that webhooks trust, in addition to those of the usual
     authorities."""
+
+    webhook_attempts: int = whole(1000, 0, ATTEMPTS_MAX)
+    """The newest attempts that are kept of each webhook, for 24 hours (gapless webhooks attempts).
+    0: none is recorded."""

@@ -8,6 +8,7 @@ from time import monotonic
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.features.webhooks.attempts import Attempt, AttemptLog, said_of
 from gapless.features.webhooks.driver import DeliveryTally, WebhookDriver
 from gapless.features.webhooks.record import SharedEndpoint, SharedWebhooks
 
@@ -15,8 +16,10 @@ from gapless.features.webhooks.record import SharedEndpoint, SharedWebhooks
 class SharedWebhookDriver(WebhookDriver):
     """One process's session with the database; in one event loop."""
 
-    def __init__(self, dsn: str, webhooks: SharedWebhooks, connect_timeout_s: int) -> None:
-        super().__init__(dsn, f"of {webhooks.topic}", connect_timeout_s)
+    def __init__(
+        self, dsn: str, webhooks: SharedWebhooks, connect_timeout_s: int, attempts: AttemptLog
+    ) -> None:
+        super().__init__(dsn, f"of {webhooks.topic}", connect_timeout_s, attempts)
         self._topic = webhooks.topic
         self.workers = 1
 
@@ -40,14 +43,18 @@ class SharedWebhookDriver(WebhookDriver):
         cursor = await conn.execute(query("webhooks", "stopped_at"), params)
         return dict(await cursor.fetchall())
 
-    async def note_all(self, tallies: Mapping[str, DeliveryTally]) -> None:
-        """Record the results of requests, by the names of webhooks."""
+    async def note_all(self, tallies: Mapping[str, DeliveryTally], attempts: list[Attempt]) -> None:
+        """Record the results of requests, by the names of webhooks, and each attempt."""
+        # All of them at once: so their rows are locked in one order.
+        also = {each.sent.name: DeliveryTally() for each in attempts}
+        noted = {**also, **tallies}
         await self._run(
             "note_shared",
-            names=list(tallies),
-            delivered=[each.delivered for each in tallies.values()],
-            failed=[each.failed for each in tallies.values()],
-            errors=[each.error for each in tallies.values()],
+            names=list(noted),
+            delivered=[each.delivered for each in noted.values()],
+            failed=[each.failed for each in noted.values()],
+            errors=[each.error for each in noted.values()],
+            **said_of(attempts, self.attempts.each_max),
         )
 
     async def may_probe(self, name: str, every_s: float) -> bool:

@@ -174,16 +174,6 @@ def test_another_address_of_the_name_is_tried_when_one_cannot_be_connected_to() 
     _asking(lambda: Endpoint(OK), work)
 
 
-@pytest.mark.long
-def test_the_wish_to_wait_is_handed_on() -> None:
-    async def work(ask: Ask, _: Endpoint) -> None:
-        assert await ask() == EndpointAnswer(503, "7")
-
-    _asking(
-        lambda: Endpoint(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\ncontent-length: 0\r\n\r\n"), work
-    )
-
-
 @pytest.mark.parametrize(
     "answer",
     [

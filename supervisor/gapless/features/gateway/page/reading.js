@@ -1,7 +1,7 @@
 // A page of lists that are read now and after each change.
 
 import { get } from "./api.js";
-import { el, section, show } from "./dom.js";
+import { cells, el, head, section, show } from "./dom.js";
 
 /** A time as the reader's clock has it, and in UTC as its title; null for none. */
 export function when(text) {
@@ -29,4 +29,32 @@ export function reading({ main, signal }, title, parts, ...before) {
   };
   addEventListener("look", load, { signal });
   load();
+}
+
+const ROWS = 100;
+
+/** A table that comes in pages, with a button for the next one; it is read now and after each change. wanted: => query.
+ * next: the last row => the query of the rows behind it. href: of a row. more: the word on the button. */
+export function paging(signal, where, wanted, { columns, next, href, empty, more }) {
+  const list = el("tbody");
+  const rows = el("table", { class: "cards" }, head(columns), list);
+  const button = el("button", { type: "button", hidden: true }, more);
+  const state = el("div");
+  const load = async (behind = {}, add = false) => {
+    try {
+      const found = await get(where, { ...wanted(), limit: ROWS, ...behind }, signal);
+      const made = found.map((each) => el("tr", { "data-href": href && href(each), tabindex: href ? "0" : null }, cells(columns, each)));
+      if (add) list.append(...made);
+      else show(list, made);
+      button.hidden = found.length < ROWS;
+      button.onclick = () => load(next(found.at(-1)), true);
+      rows.hidden = list.rows.length === 0;
+      show(state, rows.hidden && el("p", { class: "empty" }, empty));
+    } catch (error) {
+      if (!signal.aborted) show(state, el("p", { class: "bad" }, error.message));
+    }
+  };
+  addEventListener("look", () => load(), { signal });
+  load();
+  return [state, rows, button];
 }
