@@ -34,7 +34,7 @@ def problems(snapshot: Snapshot) -> list[StatusProblem]:
         *_ranked(snapshot),
         *_of_the_log(snapshot),
         *_paused(snapshot),
-        *(problem for line in lines for problem in _set_aside(line)),
+        *(problem for line in lines for problem in _set_aside(snapshot, line)),
         *_old_transaction(snapshot),
     ]
     return sorted(found, key=attrgetter("is_bad"), reverse=True)
@@ -147,7 +147,9 @@ def _of_the_log(snapshot: Snapshot) -> Iterator[StatusProblem]:
     for held in snapshot.held:
         waits = f"retention waits: {held.reason}"
         remedy = "gapless retention shows the chunks"
-        yield StatusProblem(waits, remedy, page=("retention",), command="gapless retention")
+        yield StatusProblem(
+            waits, remedy, page=("retention",), since_s=held.since_s, command="gapless retention"
+        )
 
 
 def _paused(snapshot: Snapshot) -> Iterator[StatusProblem]:
@@ -166,7 +168,7 @@ def _paused(snapshot: Snapshot) -> Iterator[StatusProblem]:
         )
 
 
-def _set_aside(line: GroupLine) -> Iterator[StatusProblem]:
+def _set_aside(snapshot: Snapshot, line: GroupLine) -> Iterator[StatusProblem]:
     letters = "dead letter" if line.dead_letters == 1 else "dead letters"
     wait = "waits" if line.waiting == 1 else "wait"
     found = [
@@ -178,7 +180,10 @@ def _set_aside(line: GroupLine) -> Iterator[StatusProblem]:
     if said:
         text, remedy = ", ".join(said.values()), f"gapless dlq list --group {line.group_id}"
         page = ("dead", line.group_id, next(iter(said)))
-        yield StatusProblem(f"{line.name}: {text}", remedy, page=page, command=remedy)
+        since_s = _age(snapshot, [line.aside_ts])
+        yield StatusProblem(
+            f"{line.name}: {text}", remedy, page=page, since_s=since_s, command=remedy
+        )
     if line.lapsed:
         lapsed = f"{line.name}: {some(line.lapsed, 'reservation')} lapsed"
         yield StatusProblem(lapsed, "the next worker takes the events again", page=_page(line))

@@ -140,9 +140,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLog:
-    """The reason why the oldest chunk of the log stays longer than its topics want."""
+    """The reason why the oldest chunk of the log stays longer than its topics want.
+
+    since_s: by so much; None: unknown.
+    """
 
     reason: str
+    since_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

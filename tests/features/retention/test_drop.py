@@ -18,6 +18,7 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic
+from gapless.status import snapshot
 
 
 def test_nothing_is_dropped_until_somebody_says_so(world: World) -> None:
@@ -25,6 +26,17 @@ def test_nothing_is_dropped_until_somebody_says_so(world: World) -> None:
     assert world.apply() == 0
     assert world.reasons() == ["topic orders keeps its events forever: it has no retention"]
     assert world.ends() == [(1, 16), (1, 13)]
+
+
+def test_status_says_for_how_long_a_group_holds_the_oldest_chunk(world: World) -> None:
+    world.history(1)
+    world.group()
+    world.expire()
+    assert world.apply() == 0
+    world.conn.execute("update gapless.chunk_end set newest_ts = newest_ts - interval '5 min'")
+    (held,) = snapshot(world.conn).held
+    assert "group billing has yet to handle 8 events" in held.reason
+    assert 300 <= (held.since_s or 0) < 400
 
 
 @pytest.mark.long
