@@ -127,7 +127,8 @@ order by 1
 -- name: members
 -- returns: gapless.status.snapshot:Presence
 select v.member_id, v.name, v.state, v.up_s, v.beat_s, v.ttl_s, v.is_present, v.is_suspected,
-  v.capacity, v.owned, v.wanted, v.groups, v.revoked_role, v.kind
+  v.capacity, v.owned, v.wanted, v.groups, v.revoked_role, v.kind,
+  v.version, v.python
 from gapless.members v
 order by v.member_no
 

@@ -13,12 +13,13 @@ from operator import attrgetter, itemgetter
 
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.section import UNROUTED_AS_PROBLEM, StatusProblem, sections
-from gapless.status.snapshot import Snapshot, Standing
+from gapless.status.snapshot import Presence, Snapshot, Standing
 from gapless.status.unsequenced import START, unsequenced
 from gapless.status.words import age, count, counted, some
 
 OLD_TRANSACTION_S = 60.0
 UNSERVED_MAX = 5  # groups that are named one by one
+END_OF_UPGRADE = "it ends when all members run the same version of gapless"
 _CONDITIONS = ("silent", "gone")
 
 
@@ -111,6 +112,21 @@ def _of_members(snapshot: Snapshot) -> Iterator[StatusProblem]:
             said = f"{member.kind} {member.name} is {member.condition}"
             remedy = "the others take its partitions when its time to live is over"
             yield StatusProblem(said, remedy, since_s=member.beat_s)
+    if (mixed := mixed_versions(snapshot.members)) is not None:
+        said, since_s = mixed
+        yield StatusProblem(said, END_OF_UPGRADE, page=("members",), since_s=since_s)
+
+
+def mixed_versions(members: Iterable[Presence]) -> tuple[str, float] | None:
+    """Return a sentence on members of different versions, and for how long yet; None: all agree."""
+    ups: dict[str, list[float]] = defaultdict(list)
+    for member in members:
+        if member.version is not None:
+            ups[member.version].append(member.up_s)
+    if len(ups) < 2:
+        return None
+    said = ", ".join(f"{count(len(own))} run {name}" for name, own in sorted(ups.items()))
+    return f"a rolling upgrade is under way: {said}", min(max(own) for own in ups.values())
 
 
 def _of_others(snapshot: Snapshot) -> Iterator[StatusProblem]:

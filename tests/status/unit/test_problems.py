@@ -55,6 +55,15 @@ def _obstacle(kind: str, since_s: float) -> Snapshot:
         ),
         (replace(look(), held=(HeldLog(reason="it is kept", since_s=6.0),)), 6, "gapless retention"),
         (look(members=[presence("host-a", beat_s=99.0)]), 99, ""),
+        (
+            look(members=[
+                presence("host-a", version="1.9", up_s=900.0),
+                presence("host-b", version="1.10", up_s=60.0),
+                presence("host-c", version="1.10", up_s=70.0),
+            ]),
+            70,
+            "",
+        ),
         (_obstacle("client", 30.0), 30, ""),
         (_obstacle("clock", 30.0), None, ""),
         (_obstacle("client", 0.0), None, ""),
