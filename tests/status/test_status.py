@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from importlib.metadata import version
 
 import psycopg
 import pytest
@@ -172,6 +173,7 @@ def test_members_owners_and_hand_over(dsn: str, conn: Connection, topic: Topic) 
             ("host-b", "active", 0),
         ]
         assert look.members[0].groups == ["billing/outbox"]
+        assert [m.version for m in look.members] == [version("gapless")] * 2
         assert sum(member.wanted for member in look.members) == topic.partitions
         assert {row.state for row in look.partitions} == {"starting"}
 

@@ -104,7 +104,7 @@ class Steps:
             of = "" if self._total is None else f" of {size_text(self._total)}"
             count = f"{size_text(self._done)}{of}, {quantity(self._things, self._unit)}"
         elif self._total is None:
-            count = quantity(self._done, self._unit)
+            count = quantity(self._done, self._unit) if self._done else ""
         else:
             count = f"{self._done:,} of {quantity(self._total, self._unit)}"
         began_s, done, things = self._course[0]
