@@ -1,5 +1,6 @@
 -- Delete hours before this one: a part of record_history(). The newest of them stays where a series has no row of this
--- hour, because its numbers still hold. Passes rows that a transaction deletes with their group, and hours that are not packed.
+-- hour, because its numbers still hold. Passes rows that a transaction deletes with their group, and hours that are not
+-- packed.
 create or replace function gapless.forget_history(_hour int) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   delete from gapless.history_hour h

@@ -1,6 +1,7 @@
 -- Write the rows of a minute: a part of record_history(); return their number. goes_on: the minute before was recorded.
 -- Groups that were moved since that time, by a person or past events that retention dropped, have no count of handled
--- events. A group that a transaction deletes is passed: this minute is as the one before, and the next one has no count.
+-- events. A group that a transaction deletes is passed: this minute is as the one before, and the next one has no
+-- count.
 -- locks: the series whose numbers changed, and new groups and topics
 create or replace function gapless.record_series(_minute int, _goes_on boolean, _since_ts timestamptz) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$

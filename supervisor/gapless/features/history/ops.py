@@ -51,7 +51,8 @@ class Course:
 class Past:
     """Courses from `since` to before `until`, in steps of step_s seconds.
 
-    since, until: times in UTC. kept_hours: hours that minutes are kept. page: this one of `pages`.
+    since, until: times in UTC. kept_hours: hours that minutes are kept. page: this part of the
+    courses, with at most 833 hours of all of them, from 1. pages: parts of so many hours.
     """
 
     since: datetime
@@ -104,11 +105,11 @@ def history(  # noqa: PLR0913 - the filters
 
     group: "" is topics without their groups, and with a topic of "" the database alone. since: a
     timedelta ago, a time, or one of both as text, such as 6h. until: a timedelta ago, or as since;
-    None: now. points: at most so many steps, of whole minutes each: 1 to 720. page: from 1; one has
-    at most 50 000 minutes of all its series, so 34 series of 24 hours.
-    Raises UsageError for a range that is empty or begins before the minutes that are kept, or a
-    page behind the last;
-    RefusedError (GL404) for an unknown group or topic, and where no history is.
+    None: now. points: at most so many steps, of whole minutes each: 1 to 720. page: from 1,
+    of at most 833 hours of all its courses: 34 courses of a day.
+    Raises UsageError for a range that is empty or begins before the minutes that are kept, and a
+    page behind the last one; RefusedError (GL404) for an unknown group or topic, and where no
+    history is.
     """
     if not 1 <= points <= POINTS_MAX:
         raise UsageError(f"points: {points} must be from 1 to {POINTS_MAX}")
