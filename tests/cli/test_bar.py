@@ -16,11 +16,12 @@ def run(pause, of, *words):
     os.environ.update(word.split("=", 1) for word in words if "=" in word)
     args = argparse.Namespace(json="--json" in words)
     total = int(of) or None
-    in_bytes = "bytes" in words
+    in_bytes, late = "bytes" in words, 20 * ("late" in words)
     try:
-        with Steps("copy", total, "row", "; go on", in_bytes=in_bytes, is_quiet=is_quiet(args)) as steps:
-            for number in range(1, 41):
+        with Steps("copy", total, "row", "; go on", in_bytes=in_bytes, is_quiet=is_quiet(args), from_first=late > 0) as steps:
+            for number in range(1 - late, 41 - late):
                 time.sleep(float(pause))
+                number = max(number, 0)
                 steps.show(number * 4096, number) if in_bytes else steps.show(number)
     except KeyboardInterrupt:
         return 130
@@ -62,6 +63,12 @@ def test_it_counts_bytes_and_the_things_in_them_and_needs_no_total() -> None:
 def test_none_is_shown_for(words: tuple[str, ...]) -> None:
     shown = _shown(*words).partition("\n")[2].replace("\r", "")
     assert shown == "end\ncode 0\n"
+
+
+def test_it_may_wait_for_the_first_thing() -> None:
+    with in_terminal(PROGRAM, "0.1", "40", "late", shows="of 40 rows") as terminal:
+        terminal.wait_for("end")
+        assert " 0 of 40" not in terminal.plain
 
 
 def test_it_needs_no_colour() -> None:

@@ -1,6 +1,8 @@
 """The occupation of workers: supervisors' sessions, clients, workers of a queue."""
 
 import threading
+from contextlib import suppress
+from datetime import datetime
 
 import pytest
 from psycopg import Connection
@@ -8,7 +10,7 @@ from psycopg import Connection
 import gapless
 from gapless import ops
 from gapless.db.connect import connect
-from gapless.errors import RefusedError, UsageError
+from gapless.errors import BlockedError, RefusedError, UsageError
 from gapless.features.clients import ops as clients
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -16,7 +18,7 @@ from gapless.log.topics import ensure_topic
 from gapless.ops import GroupPlace, GroupWork
 from gapless.testing import drain
 from support.fleet import until
-from support.records import Command, known
+from support.records import Command, known, value
 
 BILLING = GroupPlace.parse("billing/orders")
 
@@ -42,6 +44,26 @@ def test_a_handler_is_in_a_unit(conn: Connection, dsn: str) -> None:
     assert busy.pid is not None
     assert busy.since is not None
     assert {each.doing for each in ops.show_work(conn, BILLING)} == {"nobody"}
+
+
+def test_an_at_least_once_handler_is_in_a_unit_since_its_newest_call(
+    conn: Connection, dsn: str
+) -> None:
+    times: list[datetime | None] = []
+
+    @gapless.handler(topic="orders", group="billing", delivery="at-least-once", on_failure="block")
+    def look(unit: gapless.Unit) -> None:
+        (busy,) = [each for each in ops.show_work(conn, BILLING) if each.offset is not None]
+        assert (busy.doing, busy.offset) == ("in a unit", 1)
+        times.extend([busy.since, value(conn, "select clock_timestamp()")])
+        if len(times) == 2:
+            raise ValueError
+
+    with suppress(BlockedError):
+        drain(dsn, look)
+    drain(dsn, look)
+    assert len(times) == 4
+    assert times == sorted(times)
 
 
 def test_a_client_and_a_pause(conn: Connection, command: Command) -> None:

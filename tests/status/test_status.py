@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib.metadata import version
 
 import psycopg
 import pytest
@@ -23,6 +24,7 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence, try_role, try_sleep, wake_up
 from gapless.log.topics import Topic, ensure_topic
 from gapless.status import snapshot, to_document
+from gapless.status.groups import group_lines
 from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 from gapless.testing import drain
 from support.group import Owner, owner
@@ -166,6 +168,7 @@ def test_members_owners_and_hand_over(dsn: str, conn: Connection, topic: Topic) 
             ("host-b", "active", 0),
         ]
         assert look.members[0].groups == ["billing/outbox"]
+        assert [m.version for m in look.members] == [version("gapless")] * 2
         assert sum(member.wanted for member in look.members) == topic.partitions
         assert {row.state for row in look.partitions} == {"starting"}
 
@@ -249,6 +252,8 @@ def test_what_is_dead_is_counted_in_units_with_its_events_beside(
     for counts in (document["totals"], document["groups"][0], document["partitions"][0]):
         assert (counts["dead_letters"], counts["dead_events"]) == (2, 8)
     assert [each["offset"] for each in document["dead_letters"]] == [6, 1]
+    first = conn.execute("select min(first_failed_ts) from gapless.dead_letter").fetchone()
+    assert [each.aside_ts for each in group_lines(look)] == list(first or ())
     assert "dead 2 (8 events)" in "".join(once(look))
     assert [each.dead_letters for each in ops.list_groups(conn)] == [2]
 

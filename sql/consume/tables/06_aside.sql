@@ -130,6 +130,7 @@ create table gapless.delivery (
   crashes int not null default 0,      -- calls that began and did not end, since the last that did
   finished boolean not null default false,
   epoch bigint,
+  began_ts timestamptz not null default clock_timestamp(),  -- when its newest call began, for people
   primary key (group_id, topic_id, partition_id, first_offset)
 ) with (fillfactor = 70);
 

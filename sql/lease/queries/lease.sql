@@ -44,7 +44,7 @@ select gapless.create_group(
 -- name: join
 select gapless.join_groups(
   %(member_id)s, %(member_no)s, %(name)s, %(capacity)s, %(partitions_per_worker)s, %(ttl)s,
-  %(groups)s, %(topics)s, %(sessions)s
+  %(groups)s, %(topics)s, %(sessions)s, %(version)s, %(python)s
 )
 
 -- name: sessions_needed

@@ -23,6 +23,8 @@ create table gapless.member (
   kind text not null default 'supervisor',
   token_digest bytea,                                 -- of a client: SHA-256 of its secret
   polled_ts timestamptz,
+  version text,                                       -- of gapless, for people; null: of a client, unknown
+  python text,
   constraint member_kind check (kind in ('supervisor', 'client')),
   constraint member_token check ((kind = 'client') = (token_digest is not null))
 ) with (fillfactor = 50);

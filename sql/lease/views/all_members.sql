@@ -19,7 +19,8 @@ newest as (
   ) b
 )
 select (n.m).member_id, (n.m).member_no, (n.m).name, (n.m).state, (n.m).kind, (n.m).capacity, (n.m).ttl,
-  (n.m).expires_at, (n.m).suspect_at, (n.m).started_ts, (n.m).polled_ts, (n.m).backend_pid, (n.m).role
+  (n.m).expires_at, (n.m).suspect_at, (n.m).started_ts, (n.m).polled_ts, (n.m).backend_pid, (n.m).role,
+  (n.m).version, (n.m).python
 from (
   select m from newest
   union all

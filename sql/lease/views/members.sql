@@ -1,6 +1,7 @@
 -- The present members: running supervisors, and clients (kind). beat_s: since the last heartbeat (evicted at ttl_s);
 -- is_present: while its control session lives, for a client until its deadline; owned and wanted count partitions;
--- groups are group/topic; revoked_role: the role as which it joined, when that may no longer take leases.
+-- groups are group/topic; version (of gapless) and python are a supervisor's; revoked_role: the role as which it
+-- joined, when that may no longer take leases.
 create or replace view gapless.members as
 select
   m.name, m.state, m.member_no,
@@ -21,7 +22,7 @@ select
   ) as groups,
   m.backend_pid, m.started_ts, m.member_id,
   case when m.role is not null and not coalesce(gapless.may_lease(r.oid), false) then m.role end as revoked_role,
-  m.kind
+  m.kind, m.version, m.python
 from gapless.all_members m
 left join pg_roles r on r.rolname = m.role
 left join (

@@ -18,7 +18,7 @@ select
     when l.error is not null then l.error_ts
     when b.is_busy and a.wait_event_type = 'Lock' then a.query_start
     when b.is_busy then a.xact_start
-    when d.units > 0 then m.polled_ts
+    when d.units > 0 then d.began_ts
     when l.paused_ts is not null then l.paused_ts
     else coalesce(a.state_change, m.polled_ts)
   end as since,
@@ -31,7 +31,8 @@ join gapless.consumer_offsets o using (group_id, topic_id, partition_id)
 left join gapless.all_members m on m.member_id = l.owner_id
 left join pg_stat_activity a on a.pid = l.worker_pid and a.datname = current_database()
 cross join lateral (
-  select count(*) as units, min(x.first_offset) as first_offset, max(x.attempts) as attempts
+  select count(*) as units, min(x.first_offset) as first_offset, max(x.attempts) as attempts,
+    min(x.began_ts) as began_ts
   from gapless.delivery x
   where x.group_id = l.group_id and x.topic_id = l.topic_id and x.partition_id = l.partition_id and not x.finished
 ) d

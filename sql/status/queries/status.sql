@@ -127,7 +127,8 @@ order by 1
 -- name: members
 -- returns: gapless.status.snapshot:Presence
 select v.member_id, v.name, v.state, v.up_s, v.beat_s, v.ttl_s, v.is_present, v.is_suspected,
-  v.capacity, v.owned, v.wanted, v.groups, v.revoked_role, v.kind
+  v.capacity, v.owned, v.wanted, v.groups, v.revoked_role, v.kind,
+  v.version, v.python
 from gapless.members v
 order by v.member_no
 
@@ -189,7 +190,7 @@ select
       u.first_offset, u.last_offset, e.group_id, e.topic, e.partition_id
     )) as error,
   e.error_ts, e.paused_ts, e.pause,
-  a.dead_letters, a.dead_events, a.waiting, a.parked,
+  a.dead_letters, a.dead_events, a.waiting, a.parked, a.aside_ts,
   coalesce(w.waits_for, '{}') as waits_for,
   case when u.group_id is null then 'ordered' else 'queue' end as mode,
   coalesce(u.workers, 0) as workers,
@@ -209,9 +210,10 @@ cross join lateral (
     count(*) filter (where counted.state = 'dead') as dead_letters,
     coalesce(sum(counted.events) filter (where counted.state = 'dead'), 0)::bigint as dead_events,
     count(*) filter (where counted.state = 'waiting') as waiting,
-    count(*) filter (where counted.state = 'parked') as parked
+    count(*) filter (where counted.state = 'parked') as parked,
+    min(counted.first_failed_ts) as aside_ts
   from (
-    select d.state, d.events from gapless.dead_letter d
+    select d.state, d.events, d.first_failed_ts from gapless.dead_letter d
     where d.group_id = e.group_id and d.topic_id = e.topic_id and d.partition_id = e.partition_id
       and d.state in ('dead', 'waiting', 'parked')
     limit 10000
@@ -256,9 +258,15 @@ from gapless.unrouted u
 order by u.events desc, u.topic_id
 
 -- name: held
--- The groups for which the oldest chunk stays, when nothing else keeps it; and the content of the default chunk.
+-- The groups for which the oldest chunk stays, when nothing else keeps it, and for how long yet; and the content of the
+-- default chunk.
 -- returns: gapless.status.snapshot:HeldLog
-select r.reason
+select r.reason, (
+  select greatest(extract(epoch from now() - max(e.newest_ts + t.retention)), 0)::double precision
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  where e.upto = o.upto
+) as since_s
 from (
   select min(c.upto) as upto
   from gapless.chunk c, gapless.retention_state s
@@ -270,7 +278,7 @@ cross join lateral (
 ) r
 where r.is_behind
 union all
-select d.chunk || ': ' || d.reason from gapless.default_chunk d
+select d.chunk || ': ' || d.reason, null from gapless.default_chunk d
 order by 1
 
 -- name: chunks

@@ -59,5 +59,5 @@ def _demo(args: Args) -> int:
 
 @contextmanager
 def _lasting(title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    with Steps(title, None, unit) as steps:
+    with Steps(title, None, unit, from_first=True) as steps:
         yield steps.show_of

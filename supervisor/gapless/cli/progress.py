@@ -32,9 +32,11 @@ class Steps:
 
     unit: the noun of a thing. in_bytes: the total is of bytes that are read, and the things in them
     are counted beside. advice: printed with the count after an interruption. is_quiet: show none.
+    from_first: show none before the first thing is finished, because a child process that begins
+    prints on the same terminal.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a bar
         self,
         title: str,
         total: int | None,
@@ -43,12 +45,14 @@ class Steps:
         *,
         in_bytes: bool = False,
         is_quiet: bool = False,
+        from_first: bool = False,
     ) -> None:
         self._title = title
         self._total = total
         self._unit = unit
         self._advice = advice
         self._in_bytes = in_bytes
+        self._from_first = from_first
         self._done = self._things = 0
         self._course: deque[tuple[float, int, int]] = deque()
         self._bar: Progress | None = None
@@ -63,9 +67,8 @@ class Steps:
 
     def __enter__(self) -> Self:
         self._course.append((monotonic(), 0, 0))
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
+        if not self._from_first:
+            self._start()
         return self
 
     def __exit__(
@@ -74,7 +77,7 @@ class Steps:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._timer is not None:
+        if self._timer is not None and self._timer.ident is not None:
             self._timer.cancel()
             self._timer.join()
         if self._bar is not None:
@@ -93,6 +96,8 @@ class Steps:
             self._course.popleft()
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done, total=self._total)
+        elif done:
+            self._start()
 
     def show_of(self, done: int, total: int) -> None:
         """Show the present state of a total that is known only now."""
@@ -104,7 +109,7 @@ class Steps:
             of = "" if self._total is None else f" of {size_text(self._total)}"
             count = f"{size_text(self._done)}{of}, {quantity(self._things, self._unit)}"
         elif self._total is None:
-            count = quantity(self._done, self._unit)
+            count = quantity(self._done, self._unit) if self._done else ""
         else:
             count = f"{self._done:,} of {quantity(self._total, self._unit)}"
         began_s, done, things = self._course[0]
@@ -116,6 +121,11 @@ class Steps:
         left_s = max(0, self._total - self._done) * took_s / (self._done - done)
         minutes, seconds = divmod(round(left_s), 60)
         return count, rate, f"{minutes}:{seconds:02} left"
+
+    def _start(self) -> None:
+        if self._timer is not None and self._timer.ident is None:
+            self._timer.daemon = True
+            self._timer.start()
 
     def _begin(self) -> None:
         from gapless.cli.bar import make_bar  # noqa: PLC0415 - see above

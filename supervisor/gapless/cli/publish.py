@@ -176,8 +176,7 @@ def _publish(args: Args) -> int:
             stored = _one(conn, args, shape) if lines is None else _all(conn, args, lines)
             if args.wait:
                 sys.stdout.flush()  # the names of the events are out, even if the wait is cut off
-                done = wait_until_handled(conn, stored, group, timeout_s=args.timeout or _WAIT_S)
-                if done:
+                if done := _wait(conn, args, stored, group):
                     remark(done)
             else:
                 from gapless.status.unsequenced import find_unsequenced  # noqa: PLC0415 - slow
@@ -185,6 +184,14 @@ def _publish(args: Args) -> int:
                 if waits := find_unsequenced(conn):
                     remark(waits)
     return 0
+
+
+def _wait(conn: Conn, args: Args, stored: Stored, group: str | None) -> str:
+    total = len(stored.transaction_ids) if group is not None else None
+    advice = "; the events stay published"
+    with Steps("wait", total, "transaction", advice, is_quiet=is_quiet(args)) as steps:
+        timeout_s = args.timeout or _WAIT_S
+        return wait_until_handled(conn, stored, group, timeout_s=timeout_s, tell=steps.show)
 
 
 def _lines(args: Args, shape: LineShape) -> AbstractContextManager[JsonLines | None]:

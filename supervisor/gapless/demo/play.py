@@ -96,7 +96,8 @@ def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool
             screen.print("Draining …")
         checks = flights("verify").verify(conn, truth)
         if programme.spark:
-            checks += run_pipelines(screen, conn, dsn, folder, programme.flights)
+            with programme.lasting("pipelines", "event") as tell:
+                checks += run_pipelines(screen, conn, dsn, folder, programme.flights, tell)
         return print_report(screen, checks, measure(conn))
 
 

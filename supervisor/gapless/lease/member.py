@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.metadata import version
+from platform import python_version
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -142,6 +144,8 @@ class Member:
             groups=[subscription.group_id for subscription in subscriptions],
             topics=[subscription.topic for subscription in subscriptions],
             sessions=sessions,
+            version=version("gapless"),
+            python=python_version(),
         )
         hit("member.joined")
 

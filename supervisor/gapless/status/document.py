@@ -61,7 +61,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
                  role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity, partitions
                  (it has), assigned (it should have), groups, kind (supervisor; client: of one
-                 group, gone ttl_s after its last heartbeat)
+                 group, gone ttl_s after its last heartbeat), version (of gapless) and python, on
+                 which it runs (null: a client, or unknown)
     groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
                  (partitions without a member for them), stopped (with an error), paused, lag, lag_s
                  (of the oldest), dead_letters, dead_events, waiting, parked, handled_per_s,
@@ -233,6 +234,8 @@ def _member(member: Presence) -> dict[str, Any]:
         "assigned": member.wanted,
         "groups": sorted({group.split("/")[0] for group in member.groups}),
         "kind": member.kind,
+        "version": member.version,
+        "python": member.python,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from gapless.status.history import History
 from gapless.status.snapshot import Snapshot, Standing
@@ -21,11 +22,11 @@ class GroupLine:
 
     members: supervisors that own a partition of it. unserved: partitions without a member to serve
     them. stopped: partitions with an error. dead_letters, waiting, parked: units set aside;
-    dead_events: events of the dead ones. lag_s: age of the oldest event it has not handled; 0
-    without one. handled_per_s, lag_per_s (the growth of the lag): None until two looks tell. lags:
-    recent ones, oldest first. Of queues: workers on all machines, and events: open, in_hand
-    (reserved), in_work (sessions that handle some now), lapsed (reserved, past the time limit),
-    finished_ahead of an unfinished one.
+    dead_events: events of the dead ones; aside_ts: when the first unit failed. lag_s: age of the
+    oldest event it has not handled; 0 without one. handled_per_s, lag_per_s (the growth of the
+    lag): None until two looks tell. lags: recent ones, oldest first. Of queues: workers on all
+    machines, and events: open, in_hand (reserved), in_work (sessions that handle some now), lapsed
+    (reserved, past the time limit), finished_ahead of an unfinished one.
     """
 
     group_id: str
@@ -42,6 +43,7 @@ class GroupLine:
     dead_events: int
     waiting: int
     parked: int
+    aside_ts: datetime | None = None
     workers: int = 0
     open: int = 0
     in_hand: int = 0
@@ -130,6 +132,7 @@ def _line(key: GroupKey, own: Sequence[Standing], history: History) -> GroupLine
         dead_events=sum(row.dead_events for row in own),
         waiting=sum(row.waiting for row in own),
         parked=sum(row.parked for row in own),
+        aside_ts=min((row.aside_ts for row in own if row.aside_ts), default=None),
         workers=max(row.workers for row in own),
         open=sum(row.open for row in own),
         in_hand=sum(row.in_hand for row in own),

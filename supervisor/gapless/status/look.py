@@ -49,22 +49,22 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
     with naming_holders(conn), conn.pipeline(), conn.transaction():
         conn.execute(query("status", "one_look"))
         conn.execute(query("status", "bounds"))
-        server = _ask(conn, query("status", "server"), Server)
-        sequencing = _ask(conn, query("status", "sequencer"), Sequencing)
-        members = _ask(conn, query("status", "members"), Presence)
-        evictions = _ask(conn, query("status", "evictions"), Eviction)
-        topics = _ask(conn, query("status", "topics"), TopicEnd)
+        server = ask(conn, query("status", "server"), Server)
+        sequencing = ask(conn, query("status", "sequencer"), Sequencing)
+        members = ask(conn, query("status", "members"), Presence)
+        evictions = ask(conn, query("status", "evictions"), Eviction)
+        topics = ask(conn, query("status", "topics"), TopicEnd)
         conn.execute(query("status", "by_index"))
-        pending = _ask(conn, query("status", "pending"), Pending)
-        lists = {name: _ask(conn, query("status", name), record) for name, record in _LISTS.items()}
-        beside = {each.record: _ask(conn, query(*each.query), each.record) for each in sections()}
+        pending = ask(conn, query("status", "pending"), Pending)
+        lists = {name: ask(conn, query("status", name), record) for name, record in _LISTS.items()}
+        beside = {each.record: ask(conn, query(*each.query), each.record) for each in sections()}
         chunks = conn.execute(query("status", "chunks"))
         conn.execute(query("status", "by_hash"))
-        partitions = _ask(conn, query("status", "partitions"), Standing)
-        sequencer = _one(sequencing)
+        partitions = ask(conn, query("status", "partitions"), Standing)
+        sequencer = one_of(sequencing)
         return Snapshot(
             place=_place(conn),
-            server=_one(server),
+            server=one_of(server),
             sequencer=sequencer,
             topics=tuple(topics),
             pending=() if sequencer.needs_rebase else tuple(pending),  # those of another cluster
@@ -72,19 +72,20 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             partitions=tuple(partitions),
             beside={record: tuple(rows) for record, rows in beside.items()},
             evictions=tuple(evictions),
-            chunks=_one(chunks)[0],
+            chunks=one_of(chunks)[0],
             **{name: tuple(rows) for name, rows in lists.items()},
         )
 
 
-def _ask(conn: Connection[Any], text: LiteralString, record: type[R]) -> Cursor[R]:
+def ask(conn: Connection[Any], text: LiteralString, record: type[R]) -> Cursor[R]:
     """Send a query; its rows are fetched later, so that all of them are one round trip."""
     cursor = conn.cursor(row_factory=class_row(record))
     cursor.execute(text)
     return cursor
 
 
-def _one(cursor: Cursor[R]) -> R:
+def one_of(cursor: Cursor[R]) -> R:
+    """Return the only row."""
     row = cursor.fetchone()
     assert row is not None
     return row

@@ -13,12 +13,13 @@ from operator import attrgetter, itemgetter
 
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.section import UNROUTED_AS_PROBLEM, StatusProblem, sections
-from gapless.status.snapshot import Snapshot, Standing
+from gapless.status.snapshot import Presence, Snapshot, Standing
 from gapless.status.unsequenced import START, unsequenced
 from gapless.status.words import age, count, counted, some
 
 OLD_TRANSACTION_S = 60.0
 UNSERVED_MAX = 5  # groups that are named one by one
+END_OF_UPGRADE = "it ends when all members run the same version of gapless"
 _CONDITIONS = ("silent", "gone")
 
 
@@ -34,7 +35,7 @@ def problems(snapshot: Snapshot) -> list[StatusProblem]:
         *_ranked(snapshot),
         *_of_the_log(snapshot),
         *_paused(snapshot),
-        *(problem for line in lines for problem in _set_aside(line)),
+        *(problem for line in lines for problem in _set_aside(snapshot, line)),
         *_old_transaction(snapshot),
     ]
     return sorted(found, key=attrgetter("is_bad"), reverse=True)
@@ -111,6 +112,21 @@ def _of_members(snapshot: Snapshot) -> Iterator[StatusProblem]:
             said = f"{member.kind} {member.name} is {member.condition}"
             remedy = "the others take its partitions when its time to live is over"
             yield StatusProblem(said, remedy, since_s=member.beat_s)
+    if (mixed := mixed_versions(snapshot.members)) is not None:
+        said, since_s = mixed
+        yield StatusProblem(said, END_OF_UPGRADE, page=("members",), since_s=since_s)
+
+
+def mixed_versions(members: Iterable[Presence]) -> tuple[str, float] | None:
+    """Return a sentence on members of different versions, and for how long yet; None: all agree."""
+    ups: dict[str, list[float]] = defaultdict(list)
+    for member in members:
+        if member.version is not None:
+            ups[member.version].append(member.up_s)
+    if len(ups) < 2:
+        return None
+    said = ", ".join(f"{count(len(own))} run {name}" for name, own in sorted(ups.items()))
+    return f"a rolling upgrade is under way: {said}", min(max(own) for own in ups.values())
 
 
 def _of_others(snapshot: Snapshot) -> Iterator[StatusProblem]:
@@ -147,7 +163,9 @@ def _of_the_log(snapshot: Snapshot) -> Iterator[StatusProblem]:
     for held in snapshot.held:
         waits = f"retention waits: {held.reason}"
         remedy = "gapless retention shows the chunks"
-        yield StatusProblem(waits, remedy, page=("retention",), command="gapless retention")
+        yield StatusProblem(
+            waits, remedy, page=("retention",), since_s=held.since_s, command="gapless retention"
+        )
 
 
 def _paused(snapshot: Snapshot) -> Iterator[StatusProblem]:
@@ -166,7 +184,7 @@ def _paused(snapshot: Snapshot) -> Iterator[StatusProblem]:
         )
 
 
-def _set_aside(line: GroupLine) -> Iterator[StatusProblem]:
+def _set_aside(snapshot: Snapshot, line: GroupLine) -> Iterator[StatusProblem]:
     letters = "dead letter" if line.dead_letters == 1 else "dead letters"
     wait = "waits" if line.waiting == 1 else "wait"
     found = [
@@ -178,7 +196,10 @@ def _set_aside(line: GroupLine) -> Iterator[StatusProblem]:
     if said:
         text, remedy = ", ".join(said.values()), f"gapless dlq list --group {line.group_id}"
         page = ("dead", line.group_id, next(iter(said)))
-        yield StatusProblem(f"{line.name}: {text}", remedy, page=page, command=remedy)
+        since_s = _age(snapshot, [line.aside_ts])
+        yield StatusProblem(
+            f"{line.name}: {text}", remedy, page=page, since_s=since_s, command=remedy
+        )
     if line.lapsed:
         lapsed = f"{line.name}: {some(line.lapsed, 'reservation')} lapsed"
         yield StatusProblem(lapsed, "the next worker takes the events again", page=_page(line))

@@ -29,8 +29,8 @@ class StatusProblem:
     """A problem that a person should act on, and its remedy.
 
     is_bad: events wait until then. page: the page of the gateway that shows more, and its names:
-    groups (group, topic), dead (group, state), retention or later. since_s: its age; None: unknown.
-    command: the one of the remedy, as it is typed; "": none.
+    groups (group, topic), dead (group, state), members, retention or later. since_s: its age; None:
+    unknown. command: the one of the remedy, as it is typed; "": none.
     """
 
     problem: str

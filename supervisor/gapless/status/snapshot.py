@@ -78,7 +78,8 @@ class Pending:
 class Presence:
     """A member: a running supervisor, or a client of a group, which has only a deadline (kind).
 
-    revoked_role: the role of a member that may take no leases.
+    revoked_role: the role of a member that may take no leases. version (of gapless), python: those
+    that it runs on; None: a client, or unknown.
     """
 
     member_id: UUID
@@ -95,6 +96,8 @@ class Presence:
     groups: list[str]
     revoked_role: str | None = None
     kind: Literal["supervisor", "client"] = "supervisor"
+    version: str | None = None
+    python: str | None = None
 
     @property
     def condition(self) -> str:
@@ -140,9 +143,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLog:
-    """The reason why the oldest chunk of the log stays longer than its topics want."""
+    """The reason why the oldest chunk of the log stays longer than its topics want.
+
+    since_s: by so much; None: unknown.
+    """
 
     reason: str
+    since_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,12 +31,12 @@ class Standing:
     next_offset is the one the group handles next, last_offset the newest in the log (0: none).
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
     missing from the log. dead_letters, waiting, parked: units set aside for good, for another
-    attempt, or behind one; dead_events: of those set aside for good. waits_for: the partitions of
-    an earlier number of them that must be finished before this one continues. paused_ts: the start
-    of a pause; pause: by whom, why. mode: "ordered", or "queue": then `workers` of the group, on
-    all machines, share it; open, in_hand (reserved), lapsed and finished_ahead count events: all
-    below next_offset are finished, and finished_ahead above it. in_work: sessions that handle some
-    of the open ones now.
+    attempt, or behind one; dead_events: of those set aside for good; aside_ts: when the first of
+    all these units failed. waits_for: the partitions of an earlier number of them that must be
+    finished before this one continues. paused_ts: the start of a pause; pause: by whom, why. mode:
+    "ordered", or "queue": then `workers` of the group, on all machines, share it; open, in_hand
+    (reserved), lapsed and finished_ahead count events: all below next_offset are finished, and
+    finished_ahead above it. in_work: sessions that handle some of the open ones now.
     """
 
     group_id: str
@@ -61,6 +61,7 @@ class Standing:
     pause: str | None = None
     waiting: int = 0
     parked: int = 0
+    aside_ts: datetime | None = None
     mode: Literal["ordered", "queue"] = "ordered"
     workers: int = 0
     open: int = 0

@@ -143,6 +143,9 @@ def member_table(members: Sequence[Presence], canvas: Canvas) -> list[Text]:
     ]
     if any(member.kind == "client" for member in members):
         columns.insert(2, words("kind", [(member.kind, "dim") for member in members], 10, 6))
+    versions = [member.version or "" for member in members]
+    if len({*versions} - {""}) > 1:
+        columns.insert(-1, words("version", [(each, "") for each in versions], 8, 7))
     return table(columns, canvas)
 
 

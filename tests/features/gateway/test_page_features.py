@@ -181,6 +181,8 @@ def test_subscriptions_are_added_changed_and_removed(
     page.click("dialog button[value=yes]")
     page.wait_for_selector(row, state="detached")
     assert [each.name for each in ops.list_subscriptions(conn, place)] == [HOSTILE]
+
+
 ATTEMPTS = """
 select gapless.record_attempts(1000, array_agg('shop'::text), array_agg(extract(epoch from now())::float8),
   array_agg(2.5::float8), array_agg(0), array_agg(n::bigint), array_agg(%(hostile)s::text), array_agg(n),

@@ -78,6 +78,9 @@ def add(conn: Connection[Any], events: int) -> None:
     sequence(conn)
 
 
-def handle(conn: Connection[Any], events: int) -> None:
-    """Let the group pass events, as a batch does."""
-    conn.execute("update gapless.consumer_offsets set next_offset = next_offset + %s", [events])
+def handle(conn: Connection[Any], events: int, group: str = "billing") -> None:
+    """Let a group pass events, as a batch does."""
+    conn.execute(
+        "update gapless.consumer_offsets set next_offset = next_offset + %s where group_id = %s",
+        [events, group],
+    )

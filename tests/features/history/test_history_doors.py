@@ -92,6 +92,21 @@ def test_steps_are_as_many_as_asked_and_fields_those(
     assert ops.history(conn, since=hour.since, until=until).until == until, "to before then"
 
 
+def test_pages_are_of_so_many_minutes(
+    conn: Connection[Any], last: int, open_gateway: Callable[..., Client]
+) -> None:
+    conn.execute("select gapless.create_group('g' || n, 'orders') from generate_series(1, 20) n")
+    record(conn, last + 1)
+    gateway = open_gateway()
+    first = gateway.get("/v1/history", params={"since": "71h", "of": "lag"}).json()
+    assert (first["page"], first["pages"], len(first["series"])) == (1, 3, 11)
+    pages = [ops.history(conn, since="71h", page=page).series for page in (1, 2, 3)]
+    names = [(each.topic or "", each.group or "") for page in pages for each in page]
+    assert names == sorted(names)
+    assert len(set(names)) == 23
+    assert ops.history(conn, since="12h").pages == 1
+
+
 def test_what_is_refused(
     conn: Connection[Any], last: int, open_gateway: Callable[..., Client]
 ) -> None:
@@ -107,6 +122,7 @@ def test_what_is_refused(
         ({"topic": "nowhere"}, 404, 'topic "nowhere" does not exist'),
         ({"group": "billing", "topic": "nowhere"}, 404, "does not consume"),
         ({"points": "721"}, 400, "from 1 to 720"),
+        ({"page": "2"}, 400, "page: 2 must be from 1 to 1"),
         ({"of": "lag,size"}, 400, "'size' is none of"),
         ({"only": "groups"}, 400, "database or topics"),
         ({"only": "topics", "group": "billing"}, 400, "without a group"),

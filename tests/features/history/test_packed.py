@@ -116,7 +116,10 @@ def test_a_busy_hour_of_a_group_takes_few_bytes_a_minute(conn: Connection[Any]) 
             " from gapless.history_series s, generate_series(0, 59) m where s.group_id is not null",
             {"hour": n},
         )
-        conn.execute("select gapless.pack_history(%s)", [n])
+        recorded = read(conn, "g7")
+        packed = [value(conn, "select gapless.pack_history(%s, 40)", n) for _ in range(4)]
+        assert packed == [40, 40, 20, 0], "a slice at a time"
+        assert read(conn, "g7") == recorded
     assert value(conn, "select count(*) from gapless.history_hour") == 400
     size = value(conn, "select pg_total_relation_size('gapless.history_hour')")
     assert size / (4 * 60 * 100) <= 20

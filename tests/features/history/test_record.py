@@ -164,6 +164,32 @@ def test_it_goes_with_its_group_and_another_of_that_name_has_its_own(conn: Conne
     assert [(n, each.lag, each.handled) for n, each in read(conn).items()] == [(61, 0, None)]
 
 
+def test_a_group_that_is_being_dropped_is_passed_and_holds_up_no_other_one(
+    conn: Connection[Any], dsn: str
+) -> None:
+    """Neither the minutes, nor the packing of an hour, nor the deletion of an old one wait."""
+    conn.execute("select gapless.create_group('other', 'orders')")
+    conn.execute("set lock_timeout = '100ms'")
+    start = now(conn) // 60 * 60 - 60 * 24
+    for minute in (0, 60, 119):
+        record(conn, start + minute)
+        handle(conn, 1)
+    with connect(dsn, role="other") as other, other.transaction(force_rollback=True):
+        conn.execute("select gapless.create_group('third', 'orders')")
+        other.execute("select gapless.drop_group('billing'), gapless.drop_group('third')")
+        for minute in (120, 121, 240, 241):
+            handle(conn, 2, "other")
+            record(conn, start + minute, 2)
+        assert value(conn, "select count(*) from gapless.history_clock where not is_packed") == 2
+    handle(conn, 3)
+    for minute in (242, 243):
+        record(conn, start + minute, 2)
+    for group, handled in (("billing", [None, 0]), ("other", [2, None, 2, 0, 0])):
+        found = read(conn, group, first=start + 121).values()
+        assert [each.handled for each in found][-len(handled) :] == handled
+    assert value(conn, "select count(*) from gapless.history_clock where not is_packed") == 1
+
+
 def test_it_is_kept_for_so_many_hours_and_the_newest_number_longer(conn: Connection[Any]) -> None:
     """A group that stays as it is for longer than that is still known."""
     start = now(conn) // 60 * 60 - 60 * 24
@@ -181,7 +207,7 @@ def test_it_is_kept_for_so_many_hours_and_the_newest_number_longer(conn: Connect
     assert value(conn, "select keep_hours from gapless.history_state") == 0
 
 
-def test_only_a_role_that_sequences_records_and_only_the_present(
+def test_a_role_that_sequences_records_the_present_and_an_operator_keeps_less(
     conn: Connection[Any], dsn: str
 ) -> None:
     conn.execute("set role gapless_consumer")
@@ -191,9 +217,16 @@ def test_only_a_role_that_sequences_records_and_only_the_present(
         "select gapless.record_history_at(now() + interval '1 year', 72)",
         "delete from gapless.history_hour",
         "update gapless.history_state set keep_hours = 0",
+        "select gapless.record_history(0)",
+        "select gapless.record_history(23)",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             conn.execute(refused)
+    conn.execute("set role gapless_operator")
+    for hours in (12, 0):
+        conn.execute("select gapless.record_history(%s)", [hours])
+    conn.execute("set role gapless_consumer")
+    conn.execute("select gapless.record_history(0)")
     conn.execute("set role gapless_producer")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         conn.execute("select gapless.record_history()")

@@ -18,6 +18,18 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import adopt_topic, discard_unrouted
+from gapless.status import snapshot
+
+
+def test_status_says_for_how_long_a_group_holds_the_oldest_chunk(world: World) -> None:
+    world.history(1)
+    world.group()
+    world.expire()
+    assert world.apply() == 0
+    world.conn.execute("update gapless.chunk_end set newest_ts = newest_ts - interval '5 min'")
+    (held,) = snapshot(world.conn).held
+    assert "group billing has yet to handle 8 events" in held.reason
+    assert 300 <= (held.since_s or 0) < 400
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ import pytest
 
 from gapless.features.scheduled.section import Later
 from gapless.status import to_document
-from gapless.status.snapshot import Pending, Snapshot
+from gapless.status.snapshot import HeldLog, Pending, Snapshot
 from gapless.status.strangers import Obstacle, Unrouted
 from support.look import NOON, look, presence, standing
 
@@ -44,8 +44,26 @@ def _obstacle(kind: str, since_s: float) -> Snapshot:
         (look([standing(0, None, lag=70), standing(1, None, lag=30)]), 7, "gapless run"),
         (look([standing(0, None)], members=[presence("host-c")]), None, "gapless run"),
         (look([standing(0, paused_ts=NOON - MINUTE)]), 60, "gapless resume billing"),
-        (look([standing(0, dead_letters=1)]), None, "gapless dlq list --group billing"),
+        (
+            look([
+                standing(0, waiting=1, aside_ts=NOON - MINUTE),
+                standing(1, dead_letters=1, aside_ts=NOON - 3 * MINUTE),
+                standing(2),
+            ]),
+            180,
+            "gapless dlq list --group billing",
+        ),
+        (replace(look(), held=(HeldLog(reason="it is kept", since_s=6.0),)), 6, "gapless retention"),
         (look(members=[presence("host-a", beat_s=99.0)]), 99, ""),
+        (
+            look(members=[
+                presence("host-a", version="1.9", up_s=900.0),
+                presence("host-b", version="1.10", up_s=60.0),
+                presence("host-c", version="1.10", up_s=70.0),
+            ]),
+            70,
+            "",
+        ),
         (_obstacle("client", 30.0), 30, ""),
         (_obstacle("clock", 30.0), None, ""),
         (_obstacle("client", 0.0), None, ""),

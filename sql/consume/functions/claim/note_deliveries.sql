@@ -59,7 +59,7 @@ begin
     b.first_offset, b.last_offset, 1, 1
   from unnest(_begun, _begun_last) as b (first_offset, last_offset)
   on conflict on constraint delivery_pkey do update
-  set attempts = d.attempts + 1, crashes = d.crashes + 1
+  set attempts = d.attempts + 1, crashes = d.crashes + 1, began_ts = clock_timestamp()
   returning d.first_offset, d.attempts, d.crashes;
 end
 $$;

@@ -118,6 +118,7 @@ begin
     group by e.unit
     on conflict on constraint delivery_pkey do update
     set attempts = d.attempts + 1, last_offset = excluded.last_offset, epoch = excluded.epoch,
+      began_ts = clock_timestamp(),
       crashes = d.crashes + case when d.epoch is distinct from excluded.epoch then excluded.crashes else 0 end
     returning d.first_offset, d.last_offset, d.attempts
   )

@@ -3,10 +3,12 @@
 -- of_group, of_topic: null is all, '' is rows without one.
 -- lag_s: the age of the oldest unhandled event when the minute began; null: that event is missing. handled, published:
 -- events in that minute; null: unknown.
+-- series_max, series_skip: at most so many series, behind so many: by topic and group, those without one first.
 -- index: the primary keys of history_hour and history_minute, a range for each series
 create or replace function gapless.history(
   of_group text default null, of_topic text default null,
-  since timestamptz default now() - interval '6 hours', until timestamptz default now()
+  since timestamptz default now() - interval '6 hours', until timestamptz default now(),
+  series_max int default null, series_skip int default 0
 )
 returns table (
   group_id text, topic text, minute timestamptz, lag bigint, lag_s bigint, handled bigint, dead_letters bigint,
@@ -33,6 +35,8 @@ language sql stable set search_path = pg_catalog, pg_temp set jit = off as $$
     left join gapless.topic t using (topic_id)
     where (of_group is null or coalesce(s.group_id, '') = of_group)
       and (of_topic is null or coalesce(t.name, '') = of_topic)
+    order by t.name nulls first, s.group_id nulls first
+    limit series_max offset series_skip
   ),
   -- Of each series also the last row before the range, because its numbers may still hold.
   told as (

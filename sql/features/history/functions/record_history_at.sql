@@ -1,6 +1,7 @@
 -- Record a minute: see record_history(), which knows the time. Writes a row for each series whose numbers changed.
 -- Counts of a minute are the growth since the minute before. They are null (unknown) where that was not recorded, the
--- clock was set, or the group was moved by a person. A minute is recorded once: a clock that was set back waits.
+-- clock was set, or the group was moved by a person. A minute is recorded once: a clock that was set back waits. Hours
+-- that are over are packed in slices, a slice with each recording, within half an hour.
 -- locks: history_state, so that one recording is made at a time
 create or replace function gapless.record_history_at(_at timestamptz, _keep_hours int) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -9,6 +10,7 @@ declare
   goes_on boolean;
   state gapless.history_state;
   past int;
+  slice int;
   told int;
 begin
   if (_keep_hours between 0 and 8760) is not true then
@@ -33,10 +35,12 @@ begin
     return 0;
   end if;
   goes_on := coalesce(state.last_minute = this - 1, false);
+  select greatest(500, count(*) / 30) into slice from gapless.history_series s;
+  for past in select c.hour from gapless.history_clock c where c.hour <> this / 60 and not c.is_packed order by 1 loop
+    slice := slice - gapless.pack_history(past, slice);
+    exit when slice <= 0;
+  end loop;
   if not goes_on or this % 60 = 0 then
-    for past in select c.hour from gapless.history_clock c where c.hour <> this / 60 and not c.is_packed loop
-      perform gapless.pack_history(past);
-    end loop;
     perform gapless.look_at_clock();
     perform gapless.forget_history(
       floor(extract(epoch from least(_at, gapless.sure_clock())) / 3600)::int - _keep_hours

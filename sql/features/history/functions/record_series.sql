@@ -1,21 +1,26 @@
 -- Write the rows of a minute: a part of record_history(); return their number. goes_on: the minute before was recorded.
 -- Groups that were moved since that time, by a person or past events that retention dropped, have no count of handled
--- events.
+-- events. A group that a transaction deletes is passed: this minute is as the one before, and the next one has no
+-- count.
+-- locks: the series whose numbers changed, and new groups and topics
 create or replace function gapless.record_series(_minute int, _goes_on boolean, _since_ts timestamptz) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
   told int;
+  passed int[] := (select s.passed from gapless.history_state s);
 begin
   insert into gapless.history_series (topic_id, group_id)
-  select n.topic_id, n.group_id from (
-    select null::int as topic_id, null::text as group_id
-    union all select t.topic_id, null from gapless.topic t
-    union all select g.topic_id, g.group_id from gapless.consumer_group g where not g.is_scratch
-  ) n
-  where not exists (
-    select from gapless.history_series s
-    where coalesce(s.topic_id, 0) = coalesce(n.topic_id, 0) and coalesce(s.group_id, '') = coalesce(n.group_id, '')
-  );
+  select null, null
+  where not exists (select from gapless.history_series s where s.topic_id is null);
+  insert into gapless.history_series (topic_id)
+  select t.topic_id from gapless.topic t
+  where not exists (select from gapless.history_series s where s.topic_id = t.topic_id and s.group_id is null)
+  for key share of t skip locked;
+  insert into gapless.history_series (topic_id, group_id)
+  select g.topic_id, g.group_id from gapless.consumer_group g
+  where not g.is_scratch
+    and not exists (select from gapless.history_series s where s.topic_id = g.topic_id and s.group_id = g.group_id)
+  for key share of g skip locked;
   with moved as materialized (
     select distinct a.group_id, a.topic_id from gapless.audit a
     where a.at_ts >= _since_ts and a.action in ('seek', 'skip', 'restore', 'overrun')
@@ -23,7 +28,7 @@ begin
   seen as materialized (
     select s.series_no, n.*,
       case
-        when _goes_on and n.done >= s.done and m.group_id is null then n.done - s.done
+        when _goes_on and n.done >= s.done and m.group_id is null and s.series_no <> all (passed) then n.done - s.done
       end as events
     from gapless.sample_history() n
     join gapless.history_series s
@@ -49,19 +54,33 @@ begin
     ) x
     where s.topic_id is null
   ),
-  fresh as materialized (
-    select n.*, s.done as done_before,
-      not _goes_on or (n.lag, n.oldest, n.handled, n.published, n.dead_letters, n.members)
-        is distinct from (s.lag, s.oldest, s.handled, s.published, s.dead_letters, s.members) as is_told
+  changed as materialized (
+    select n.*, x.is_told
     from numbers n
     join gapless.history_series s using (series_no)
+    cross join lateral (
+      select not _goes_on or (n.lag, n.oldest, n.handled, n.published, n.dead_letters, n.members)
+        is distinct from (s.lag, s.oldest, s.handled, s.published, s.dead_letters, s.members) as is_told
+    ) x
+    where x.is_told or n.done is distinct from s.done
+  ),
+  fresh as materialized (
+    select c.* from changed c join gapless.history_series s using (series_no) for no key update of s skip locked
+  ),
+  left_out as (
+    select coalesce(array_agg(c.series_no), '{}') as passed
+    from changed c
+    where not exists (select from fresh f where f.series_no = c.series_no)
+  ),
+  noted as (
+    update gapless.history_state s set passed = l.passed from left_out l where s.passed <> l.passed
   ),
   kept as (
     update gapless.history_series s
     set done = f.done, lag = f.lag, oldest = f.oldest, handled = f.handled, published = f.published,
       dead_letters = f.dead_letters, members = f.members
     from fresh f
-    where f.series_no = s.series_no and (f.is_told or f.done is distinct from f.done_before)
+    where f.series_no = s.series_no
   )
   insert into gapless.history_minute
     (series_no, minute, lag, oldest, handled, published, dead_letters, members)

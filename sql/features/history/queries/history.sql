@@ -4,9 +4,17 @@ select 60 - extract(epoch from clock_timestamp())::numeric %% 60
 from gapless.record_history(%(keep_hours)s)
 
 -- name: state
--- kept_hours: null: nothing was recorded yet; 0: switched off.
+-- kept_hours: null: nothing was recorded yet; 0: switched off. series: those of the group and the topic.
 -- returns: gapless.features.history.ops:_State
-select now() as now_ts, (select s.keep_hours from gapless.history_state s) as kept_hours
+select
+  now() as now_ts,
+  (select s.keep_hours from gapless.history_state s) as kept_hours,
+  (
+    select count(*) from gapless.history_series s
+    left join gapless.topic t using (topic_id)
+    where (%(group)s::text is null or coalesce(s.group_id, '') = %(group)s)
+      and (%(topic)s::text is null or coalesce(t.name, '') = %(topic)s)
+  ) as series
 
 -- name: known
 -- Raise GL404 for an unknown group or topic.
@@ -36,7 +44,9 @@ from (
     max(h.dead_letters) as dead_letters,
     (array_agg(h.members order by h.minute desc))[1] as members,
     avg(h.published)::double precision as published
-  from gapless.history(%(group)s, %(topic)s, %(since)s, %(until)s) h
+  from gapless.history(
+    %(group)s, %(topic)s, %(since)s, %(until)s, series_max => %(most)s, series_skip => %(skip)s
+  ) h
   group by h.group_id, h.topic, 3
 ) p
 group by p.group_id, p.topic

@@ -71,7 +71,8 @@ create table gapless.history_state (
   one boolean primary key default true check (one),
   keep_hours int,                      -- null: nothing was recorded yet; 0: switched off
   last_minute int,                     -- the newest recording; null: the next one does not continue it
-  last_ts timestamptz
+  last_ts timestamptz,
+  passed int[] not null default '{}'   -- series that it passed, for a transaction was deleting them
 ) with (fillfactor = 10);
 
 insert into gapless.history_state default values;

@@ -154,7 +154,9 @@ def _back(conn: Conn, args: Args) -> int:
 
 @command.verb("make the trigger if it is missing, and copy what was missed", "table")
 def _mend(conn: Conn, args: Args) -> int:
-    copied = mend_attachment(conn, args.table)
+    advice = "; the same again does the rest"
+    with Steps("mend", None, "row", advice, is_quiet=is_quiet(args)):
+        copied = mend_attachment(conn, args.table)
     text = f"{args.table}: copied {quantity(copied, 'row')} that had been missed"
     return answer(args, text, table=args.table, copied=copied)
 

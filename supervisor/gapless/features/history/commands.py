@@ -5,10 +5,10 @@ from __future__ import annotations
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.parser import whole
 from gapless.cli.place import argument
-from gapless.cli.screen import answer, listed
+from gapless.cli.screen import answer, listed, remark
 from gapless.errors import UsageError
 from gapless.features.history.lines import course_lines
-from gapless.features.history.ops import FIELDS, POINTS, POINTS_MAX, SINCE, history
+from gapless.features.history.ops import FIELDS, MINUTES_MAX, POINTS, POINTS_MAX, SINCE, history
 from gapless.ops.place import read_since
 
 EXAMPLES = """\
@@ -40,6 +40,7 @@ command = Command("history")
         f"at most so many steps, of whole minutes (default: {POINTS})",
         whole(1, POINTS_MAX),
     ),
+    opt("--page N", f"of {MINUTES_MAX:,} minutes of series at most (default: 1)", whole(1, 10**6)),
     opt("--of FIELDS", f"with --json: some of {','.join(FIELDS)}"),
     route="GET /v1/history history",
 )
@@ -59,7 +60,10 @@ def _history(conn: Conn, args: Args) -> int:
         since=args.since or SINCE,
         until=args.until,
         points=args.points or POINTS,
+        page=args.page or 1,
     )
     if args.json:
         return answer(args, "", past.document(of))
+    if past.page < past.pages:
+        remark(f"page {past.page} of {past.pages}: the next one is --page {past.page + 1}")
     return listed(args, course_lines(past), "nothing was recorded in that time", first=["trend"])

@@ -22,6 +22,7 @@ POINTS_MAX = 720
 POINTS = 180
 SINCE = "6h"
 FIELDS = ("lag", "lag_s", "handled_per_s", "dead_letters", "members", "published_per_s")
+MINUTES_MAX = 50_000  # of all series of a page: they take half a second to read
 _MINUTE_S = 60
 _HOUR_S = 3600
 Numbers = Sequence[float | None]
@@ -50,13 +51,16 @@ class Course:
 class Past:
     """Courses from `since` to before `until`, in steps of step_s seconds.
 
-    since, until: times in UTC. kept_hours: hours that minutes are kept.
+    since, until: times in UTC. kept_hours: hours that minutes are kept. page: this part of the
+    courses, with at most 833 hours of all of them, from 1. pages: parts of so many hours.
     """
 
     since: datetime
     until: datetime
     step_s: int
     kept_hours: int
+    page: int
+    pages: int
     series: Sequence[Course]
 
     def document(self, of: Sequence[str] = FIELDS) -> Mapping[str, object]:
@@ -66,6 +70,8 @@ class Past:
             "to": stamp(self.until),
             "step_s": self.step_s,
             "kept_hours": self.kept_hours,
+            "page": self.page,
+            "pages": self.pages,
             "series": [
                 {name: getattr(each, name) for name in ("group", "topic", *of)}
                 for each in self.series
@@ -77,6 +83,7 @@ class Past:
 class _State:
     now_ts: datetime
     kept_hours: int | None
+    series: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +91,7 @@ class _Steps(Course):
     steps: Sequence[int] = field(default=())
 
 
-def history(
+def history(  # noqa: PLR0913 - the filters
     conn: Connection[Any],
     group: str | None = None,
     topic: str | None = None,
@@ -92,19 +99,22 @@ def history(
     since: str | datetime | timedelta = SINCE,
     until: str | datetime | timedelta | None = None,
     points: int = POINTS,
+    page: int = 1,
 ) -> Past:
     """Return the past of a group, a topic, or all: the database first, then by topic and group.
 
     group: "" is topics without their groups, and with a topic of "" the database alone. since: a
     timedelta ago, a time, or one of both as text, such as 6h. until: a timedelta ago, or as since;
-    None: now. points: at most so many steps, of whole minutes each: 1 to 720.
-    Raises UsageError for a range that is empty or begins before the minutes that are kept;
-    RefusedError (GL404) for an unknown group or topic, and where no history is.
+    None: now. points: at most so many steps, of whole minutes each: 1 to 720. page: from 1,
+    of at most 833 hours of all its courses: 34 courses of a day.
+    Raises UsageError for a range that is empty or begins before the minutes that are kept, and a
+    page behind the last one; RefusedError (GL404) for an unknown group or topic, and where no
+    history is.
     """
     if not 1 <= points <= POINTS_MAX:
         raise UsageError(f"points: {points} must be from 1 to {POINTS_MAX}")
     row(conn, query("history", "known"), group=group or None, topic=topic or None)
-    (state,) = rows(conn, _State, query("history", "state"))
+    (state,) = rows(conn, _State, query("history", "state"), group=group, topic=topic)
     if not state.kept_hours:
         raise RefusedError(
             "there is no history yet: gapless run writes it each minute"
@@ -114,6 +124,10 @@ def history(
         )
     first, step_s, number = _cover(*_range(state, since, until), points)
     last = first + timedelta(seconds=number * step_s)
+    most = max(1, MINUTES_MAX * _MINUTE_S // (number * step_s))
+    pages = max(1, -(-state.series // most))
+    if not 1 <= page <= pages:
+        raise UsageError(f"page: {page} must be from 1 to {pages}")
     found = rows(
         conn,
         _Steps,
@@ -123,12 +137,16 @@ def history(
         since=first,
         until=last,
         step_s=step_s,
+        most=most,
+        skip=most * (page - 1),
     )
     return Past(
         since=first,
         until=last,
         step_s=step_s,
         kept_hours=state.kept_hours,
+        page=page,
+        pages=pages,
         series=[_course(each, number) for each in found],
     )
 

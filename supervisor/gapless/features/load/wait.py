@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -51,11 +51,17 @@ def require_waitable(conn: Connection[Any], topic: str, group: str | None) -> No
 
 
 def wait_until_handled(
-    conn: Connection[Any], stored: Stored, group: str | None = None, *, timeout_s: float = 60
+    conn: Connection[Any],
+    stored: Stored,
+    group: str | None = None,
+    *,
+    timeout_s: float = 60,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> str:
     """Wait for a group, or without one for offsets, at most timeout_s seconds; return the result.
 
     Does the sequencer's work if no sequencer runs. "": nothing was stored that could be waited for.
+    tell: is called with the number of transactions that the group has handled so far.
     Raises WaitError when the time is over, GaplessError when the group has dead letters of the
     events.
     """
@@ -64,10 +70,10 @@ def wait_until_handled(
         wait_until_sequenced(conn, stored.xid, timeout_s=timeout_s)
     if group is None:
         return "all of it has offsets" if stored.xid is not None else ""
-    states = [
-        wait_for(conn, group, transaction_id, give_up_s - monotonic())
-        for transaction_id in stored.transaction_ids
-    ]
+    states = []
+    for transaction_id in stored.transaction_ids:
+        states.append(wait_for(conn, group, transaction_id, give_up_s - monotonic()))
+        tell(len(states))
     if dead := states.count("dead"):
         raise GaplessError(
             f"group {group} has dead letters of {quantity(dead, 'transaction')} of it: "

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, LiteralString, TypeVar
+from typing import Any
 from uuid import UUID
 
-from psycopg import Connection, Cursor
-from psycopg.rows import class_row
+from psycopg import Connection
 
 from gapless.db.queries import query
+from gapless.status.look import ask, one_of
 from gapless.status.section import Measured, sections
 from gapless.status.snapshot import Pending, Sequencing, Server
 
-R = TypeVar("R")
 Key = tuple[str, str, int]
 """A partition of a group: topic, group, partition."""
 
@@ -111,47 +110,34 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> DatabaseLook:
     with conn.pipeline(), conn.transaction():
         conn.execute(query("status", "one_look"))
         conn.execute(query("status", "bounds"))
-        server = _ask(conn, query("status", "server"), Server)
-        sequencer = _ask(conn, query("status", "sequencer"), Sequencing)
-        ends = _ask(conn, query("observe", "ends"), TopicEnds)
-        chunks = _ask(conn, query("observe", "chunks"), ChunkState)
+        server = ask(conn, query("status", "server"), Server)
+        sequencer = ask(conn, query("status", "sequencer"), Sequencing)
+        ends = ask(conn, query("observe", "ends"), TopicEnds)
+        chunks = ask(conn, query("observe", "chunks"), ChunkState)
         conn.execute(query("status", "by_index"))
-        standings = _ask(conn, query("observe", "standings"), GroupStanding)
-        letters = _ask(conn, query("observe", "letters"), LetterCount)
-        pending = _ask(conn, query("status", "pending"), Pending)
+        standings = ask(conn, query("observe", "standings"), GroupStanding)
+        letters = ask(conn, query("observe", "letters"), LetterCount)
+        pending = ask(conn, query("status", "pending"), Pending)
         of_features = [
-            (each.metrics, _ask(conn, query(*each.query), each.record))
+            (each.metrics, ask(conn, query(*each.query), each.record))
             for each in sections()
             if each.metrics is not None
         ]
         found = standings.fetchall()
-        one = _one(sequencer)
+        one = one_of(sequencer)
         return DatabaseLook(
             standings=found,
             ends=ends.fetchall(),
             letters=letters.fetchall(),
             # Snapshots of another cluster cannot be compared here.
             pending=[] if one.needs_rebase else pending.fetchall(),
-            chunks=_one(chunks),
+            chunks=one_of(chunks),
             measured={
                 name: values
                 for metrics, cursor in of_features
                 for name, values in metrics(cursor.fetchall()).items()
             },
             sequencer=one,
-            server=_one(server),
+            server=one_of(server),
             standstill_s=standstill.add(found, monotonic()),
         )
-
-
-def _ask(conn: Connection[Any], text: LiteralString, record: type[R]) -> Cursor[R]:
-    """Send a query; its rows are fetched later, so that all of them are one round trip."""
-    cursor = conn.cursor(row_factory=class_row(record))
-    cursor.execute(text)
-    return cursor
-
-
-def _one(cursor: Cursor[R]) -> R:
-    row = cursor.fetchone()
-    assert row is not None
-    return row

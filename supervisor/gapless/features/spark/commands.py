@@ -87,7 +87,7 @@ def _once(fleet: Fleet, dsn: str, names: Sequence[str]) -> Mapping[str, GaplessE
     from gapless.features.spark.watched import watched
 
     advice = "; the same again does the rest"
-    with Steps("pipeline", None, "event", advice) as steps:
+    with Steps("pipeline", None, "event", advice, from_first=True) as steps:
         if not steps.shows:
             return fleet.once()
         with watched(dsn, names, steps.show_of):

@@ -111,7 +111,7 @@ function setAside({ signal }, each) {
   reading(page, "", [["Set aside, the newest failure first", "/v1/dlq", (units) => [
     each.shared && el("p", { class: "quiet" }, "Endpoints of this topic share one group, so rows of others are here, too."),
     table([
-      { title: "event", of: (unit) => el("a", { href: `#/dead/${[unit.group, unit.topic, unit.partition, unit.offset].map(encodeURIComponent).join("/")}` }, `${unit.topic}/${unit.partition}@${unit.offset}`) },
+      { title: "event", of: (unit) => el("a", { href: address(["dead", unit.group, unit.topic, unit.partition, unit.offset]) }, `${unit.topic}/${unit.partition}@${unit.offset}`) },
       { title: "state", of: (unit) => unit.state },
       { title: "attempts", kind: "number", of: (unit) => count(unit.attempts) },
       { title: "last", of: (unit) => when(unit.failed) },

@@ -12,6 +12,7 @@ from gapless.log.sequence import chunk_triggers
 from gapless.ops.doctor.finding import Finding, Patient, fail, few, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity, size_text
+from gapless.status.problems import END_OF_UPGRADE, mixed_versions
 from gapless.status.snapshot import COUNT_MAX, Presence, Snapshot, Standing
 
 _ALL_FAILS = "learn/failures.md, When everything fails"
@@ -193,6 +194,8 @@ def members(patient: Patient) -> Iterator[Finding]:
     yield from few(ill, "gapless status shows all")
     if not found:
         yield warning("members", "no supervisor runs", "start one: gapless run")
+    elif (mixed := mixed_versions(found)) is not None:
+        yield warning("members", plain(mixed[0]), END_OF_UPGRADE)
     elif not ill:
         yield ok("members", f"{quantity(len(found), 'supervisor')} run")
 

@@ -14,6 +14,7 @@ const COLUMNS = [
   { title: "partitions", kind: "number", of: (each) => (each.assigned || each.partitions ? `${count(each.partitions)} of ${count(each.assigned)}` : "–") },
   { title: "heartbeat", kind: "number", of: (each) => `${age(each.heartbeat_s)} of ${age(each.ttl_s)}` },
   { title: "up", of: (each) => [age(each.up_s), " since ", when(each.began)] },
+  { title: "version", of: (each) => each.version && [each.version, el("div", { class: "second" }, `Python ${each.python}`)] },
   { title: "groups", of: (each) => each.groups.join(", ") },
 ];
 
