@@ -22,6 +22,8 @@ _UNIT_IN_NAME = re.compile(
 )
 # Numbers that count nothing: they say which one.
 _WHICH = {
+    "attempt",
+    "before",
     "compared_with",
     "offset",
     "status",

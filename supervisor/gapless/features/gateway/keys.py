@@ -107,7 +107,7 @@ def list_keys(
 ) -> list[KeyInfo]:
     """Return keys, revoked and expired ones too, the newest first.
 
-    limit: keys, 1 to 1000. before: the id of a key; only older ones.
+    limit: rows, 1 to 1000. before: the id of a key; only older ones.
     Raises UsageError for another limit.
     """
     if not 1 <= limit <= KEYS_LISTED_MAX:

@@ -84,7 +84,7 @@ class WebhookAttempt:
     """A request to a webhook: id: later requests have higher ones. at: the time when it began.
 
     partition, offset, event_type: of its first event; None: it had none, and only tried an endpoint
-    whose circuit is open. attempt: the number of the unit's attempt, from 1. status: None: there
+    whose circuit is open. attempt: which one of the unit's, from 1. status: None: there
     was no answer. answer: the first 200 characters of an answer that was not 2xx, or the error that
     came in place of an answer. took_ms: milliseconds until the answer.
     """
@@ -126,7 +126,7 @@ def list_webhooks(
 ) -> list[WebhookInfo]:
     """Return webhooks by name, all by default.
 
-    name: only this one. after: only names behind this one. limit: at most N.
+    name: only this one. after: only names behind this one. limit: rows, None: all.
     """
     wanted = {"name": name, "after": after, "limit": limit}
     return rows(conn, WebhookInfo, query("webhooks", "webhooks"), **wanted)
@@ -153,7 +153,7 @@ def list_attempts(
     """Return the newest requests to a webhook, the newest first, some seconds late.
 
     Those of the last 24 hours are kept, as many as the setting webhook_attempts says. failed: only
-    those without a 2xx. before: only smaller ids, for the next page. limit: rows, 1 to 1000.
+    those without a 2xx. before: an id; only smaller ones, for the next page. limit: rows, 1 to 1000.
     Raises UsageError for another limit, RefusedError (GL404) when there is no such webhook.
     """
     if not 1 <= limit <= ROWS_MAX:
