@@ -153,7 +153,7 @@ def list_attempts(
     """Return the newest requests to a webhook, the newest first, some seconds late.
 
     Those of the last 24 hours are kept, as many as the setting webhook_attempts says. failed: only
-    those without a 2xx. before: an id; only smaller ones, for the next page. limit: rows, 1 to 1000.
+    those without a 2xx. before: an id, for the next page. limit: rows, 1 to 1000.
     Raises UsageError for another limit, RefusedError (GL404) when there is no such webhook.
     """
     if not 1 <= limit <= ROWS_MAX:
