@@ -6,7 +6,6 @@ import { action } from "../ask.js";
 import { el, facts, section, table } from "../dom.js";
 import { paging, reading, when } from "../reading.js";
 import { count, plural } from "../words.js";
-import { eventAddress } from "../pages/event.js";
 
 export default { name: "webhooks", title: "Webhooks", key: "w", menu: "more", pages: { 0: webhooks, 1: webhook } };
 
@@ -93,7 +92,7 @@ function attempts({ signal }, name) {
   return section("Requests, the newest first", only, paging(signal, path("webhooks", name, "attempts"), () => ({ failed: isFailed() }), {
     columns: [
       { title: "at", kind: "time", of: (each) => when(each.at) },
-      { title: "event", of: (each) => (each.offset === null ? "a probe" : el("a", { href: eventAddress(each.topic, each.partition, each.offset) }, `${each.topic}/${each.partition}@${each.offset}`)) },
+      { title: "event", of: (each) => (each.offset === null ? "a probe" : el("a", { href: address(["topics", each.topic, each.partition, each.offset]) }, `${each.topic}/${each.partition}@${each.offset}`)) },
       { title: "type", hide: true, of: (each) => each.event_type },
       { title: "attempt", kind: "number", of: (each) => each.attempt },
       { title: "answer", of: (each) => el("span", { class: each.status >= 200 && each.status < 300 ? "good" : "bad" }, [each.status, each.answer].filter((part) => part !== null).join(" ")) },

@@ -1,18 +1,16 @@
 // Keys of the gateway: their scopes and last use; a new one is shown once.
 
-import { address } from "../address.js";
 import { path, post } from "../api.js";
 import { action, ask } from "../ask.js";
-import { el, table } from "../dom.js";
+import { el, section } from "../dom.js";
 import { copyButton } from "../payload.js";
-import { reading, when } from "../reading.js";
+import { paging, when } from "../reading.js";
 
 export default { name: "keys", title: "Keys", menu: "more", pages: { 0: keys } };
 
-const KEYS = 100; // of a page
 const SCOPES = "publish:TOPIC, read:TOPIC, consume:GROUP, operate";
 
-function keys(page) {
+function keys({ main, signal }) {
   const create = action("New key", {
     question: "Make a key?",
     text: `Scopes, with commas: ${SCOPES}; a * at the end of a name stands for any end. You can give scopes that you have, and the key ends with yours at the latest.`,
@@ -29,21 +27,27 @@ function keys(page) {
     await showOnce(given.name, made);
     return made;
   });
-  const { query } = page;
-  reading(page, "Keys", [["Keys of the gateway", "/v1/keys", (all) => [table([
-    { title: "name", of: (each) => each.name },
-    { title: "id", of: (each) => each.key_id },
-    { title: "scopes", of: (each) => each.scopes.join(", ") },
-    { title: "state", of: state },
-    { title: "last used", of: (each) => when(each.last_used) || "never" },
-    { title: "made", hide: true, of: (each) => [when(each.created), ` by ${each.created_by}`] },
-    { title: "", of: (each) => !isOver(each) && action("Revoke", {
-      question: `Revoke key ${each.key_id} (${each.name})?`, text: "It counts no more, within 5 s at every gateway.", danger: true, yes: "Revoke it",
-      done: (said) => (said.revoked ? "revoked" : "it was revoked before"),
-    }, () => post(`${path("keys", each.key_id)}/revoke`)) || "" },
-  ], all, { empty: "No key yet. New key, or gapless keys create NAME --scope read:* makes one." }),
-  all.length === KEYS && el("p", {}, el("a", { href: address(["keys"], { before: all.at(-1).key_id }) }, "Older keys"))], { limit: KEYS, before: query.get("before") }]],
-  el("div", { class: "buttons" }, create));
+  main.append(el("h1", {}, "Keys"), el("div", { class: "buttons" }, create), section("Keys of the gateway", paging(signal, "/v1/keys", () => ({}), {
+    columns: [
+      { title: "name", of: (each) => each.name },
+      { title: "id", of: (each) => each.key_id },
+      { title: "scopes", of: (each) => each.scopes.join(", ") },
+      { title: "state", of: state },
+      { title: "last used", of: (each) => when(each.last_used) || "never" },
+      { title: "made", hide: true, of: (each) => [when(each.created), ` by ${each.created_by}`] },
+      { title: "", of: (each) => (!isOver(each) && revocation(each)) || "" },
+    ],
+    next: (last) => ({ before: last.key_id }),
+    more: "Older keys",
+    empty: "No key yet. New key, or gapless keys create NAME --scope read:* makes one.",
+  })));
+}
+
+function revocation(each) {
+  return action("Revoke", {
+    question: `Revoke key ${each.key_id} (${each.name})?`, text: "It counts no more, within 5 s at every gateway.", danger: true, yes: "Revoke it",
+    done: (said) => (said.revoked ? "revoked" : "it was revoked before"),
+  }, () => post(`${path("keys", each.key_id)}/revoke`));
 }
 
 const isOver = (each) => each.revoked || (each.expires && new Date(each.expires) < new Date());
