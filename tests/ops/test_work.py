@@ -53,14 +53,19 @@ def test_an_at_least_once_handler_is_in_a_unit_since_its_newest_call(
 
     @gapless.handler(topic="orders", group="billing", delivery="at-least-once", on_failure="block")
     def look(unit: gapless.Unit) -> None:
-        (busy,) = [each for each in ops.show_work(conn, BILLING) if each.offset is not None]
+        called = value(conn, "select clock_timestamp()")
+        with connect(dsn, role="test") as other, other.transaction():  # as its worker looks around
+            pid = value(other, "select pg_backend_pid()")
+            conn.execute("update gapless.lease set worker_pid = %s where owner is not null", [pid])
+            (busy,) = [each for each in ops.show_work(conn, BILLING) if each.offset is not None]
         assert (busy.doing, busy.offset) == ("in a unit", 1)
-        times.extend([busy.since, value(conn, "select clock_timestamp()")])
+        times.extend([busy.since, called])
         if len(times) == 2:
             raise ValueError
 
     with suppress(BlockedError):
         drain(dsn, look)
+    assert {each.doing for each in ops.show_work(conn, BILLING)} == {"nobody"}
     drain(dsn, look)
     assert len(times) == 4
     assert times == sorted(times)

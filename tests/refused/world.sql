@@ -14,6 +14,7 @@ select gapless.set_filter('kept', 'orders', '{a*}');
 select gapless.subscribe('mail', 'orders', 'anna', '{"who": "$.who"}', '{"who": 1}');
 select gapless.add_schedule('nightly', 'orders', cron => '0 3 * * *');
 select gapless.add_webhook('shop', 'orders', 'https://example.com/in', '{env:HOOK}');
+select gapless.add_webhook('ours', 'other', 'https://example.com/in', '{env:HOOK}', shared => true);
 create table public.t (id int primary key, key text, n numeric unique, nullable int unique, j jsonb);
 create table public.pair (a int, b int, primary key (a, b));
 create table public.keyless (id int);

@@ -8,7 +8,7 @@ select
   case
     when l.error is not null then 'stopped'
     when b.is_busy and a.wait_event_type = 'Lock' then 'waiting for a lock'
-    when b.is_busy or d.units > 0 then 'in a unit'
+    when b.is_busy or b.is_called then 'in a unit'
     when l.paused_ts is not null then 'paused'
     when l.owner_id is null or not l.is_held then 'nobody'
     when a.state is null and m.kind = 'supervisor' then 'not visible'
@@ -17,12 +17,12 @@ select
   case
     when l.error is not null then l.error_ts
     when b.is_busy and a.wait_event_type = 'Lock' then a.query_start
+    when b.is_called then d.began_ts    -- the session looks around while a call goes on
     when b.is_busy then a.xact_start
-    when d.units > 0 then d.began_ts
     when l.paused_ts is not null then l.paused_ts
     else coalesce(a.state_change, m.polled_ts)
   end as since,
-  case when b.is_busy or d.units > 0 then coalesce(d.first_offset, o.next_offset) end as "offset",
+  case when b.is_busy or b.is_called then coalesce(d.first_offset, o.next_offset) end as "offset",
   greatest(d.attempts, case when o.attempt_offset >= o.next_offset then o.attempts end) as attempts,
   w.units as waiting,
   w.next_ts as next_attempt
@@ -44,7 +44,11 @@ cross join lateral (
 ) w
 left join gapless.lag g on g.group_id = l.group_id and g.topic_id = l.topic_id and g.partition_id = l.partition_id
 -- A session may serve several partitions: it is not at work on one that has no event and no unit to try again.
-cross join lateral (select a.xact_start is not null and (g.lag > 0 or w.next_ts <= now()) as is_busy) b
+-- A unit of an owner that is gone is in nobody's hand.
+cross join lateral (
+  select a.xact_start is not null and (g.lag > 0 or w.next_ts <= now()) as is_busy,
+    d.units > 0 and l.is_held as is_called
+) b
 where l.group_id = %(group)s and (%(topic)s::text is null or l.topic = %(topic)s)
 union all
 select

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any
 from uuid import UUID, uuid4
@@ -106,6 +106,14 @@ def _place(subscription: ServedTopic) -> dict[str, object]:
     return {"group_id": subscription.group_id, "topic_id": subscription.topic_id}
 
 
+def _version() -> str | None:
+    """Return the version of gapless; None where it was copied without its metadata."""
+    try:
+        return version("gapless")
+    except PackageNotFoundError:
+        return None
+
+
 class Member:
     """This supervisor as its peers see it; lives as long as its control session."""
 
@@ -144,7 +152,7 @@ class Member:
             groups=[subscription.group_id for subscription in subscriptions],
             topics=[subscription.topic for subscription in subscriptions],
             sessions=sessions,
-            version=version("gapless"),
+            version=_version(),
             python=python_version(),
         )
         hit("member.joined")

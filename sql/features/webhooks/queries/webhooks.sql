@@ -41,7 +41,7 @@ select exists (select from gapless.webhook w where w.removed_ts is not null)
 -- returns: gapless.features.webhooks.ops:WebhookAttempt
 -- index: webhook_attempt_pkey
 select a.attempt_no as id, a.at_ts as at, a.topic, a.partition_id as "partition", a.first_offset as "offset",
-  a.event_type, a.attempt, a.status, a.answer, a.took_ms::double precision as took_ms
+  a.event_type, a.attempt, a.status, a.answer, round(a.took_ms::numeric, 1)::double precision as took_ms
 from gapless.webhook_attempts a
 where a.name = %(name)s
   and (%(before)s::bigint is null or a.attempt_no < %(before)s)

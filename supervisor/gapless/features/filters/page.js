@@ -1,7 +1,7 @@
 // Filters and subscriptions: the events that each group takes, and a trial with one event.
 
 import { address } from "../address.js";
-import { get, path, post } from "../api.js";
+import { get, getEvents, path, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { reading, when } from "../reading.js";
@@ -36,7 +36,7 @@ function group(page) {
   const [name, topic] = page.parts;
   const live = el("div");
   reading(page, `${name}/${topic}`, [
-    ["Subscriptions", path("groups", name, "subscriptions"), (all) => subscriptions(all, name, topic), { topic }],
+    ["Subscriptions", path("groups", name, "subscriptions"), (all) => subscriptions(all, name, topic), { topic }, getEvents], // params have the numbers of events
   ], live, section("Try an event", trial(name, topic)));
   return (status) => {
     const found = of(status.filters, { group: name, topic });
@@ -47,9 +47,11 @@ function group(page) {
   };
 }
 
+const number = (value) => (value === null ? null : Number(JSON.stringify(value)));
 const said = (value) => (value && Object.keys(value).length ? JSON.stringify(value) : null);
 
-function subscriptions(all, name, topic) {
+function subscriptions(found, name, topic) {
+  const all = found.map((each) => ({ ...each, left_s: number(each.left_s), expires_after_s: number(each.expires_after_s) }));
   const add = setting(name, topic);
   return [add && el("div", { class: "buttons" }, add), table([
     { title: "name", of: (each) => each.name },

@@ -32,7 +32,8 @@ command = Command("keys")
     limit(KEYS_LISTED, "keys, at most", KEYS_LISTED_MAX),
 )
 def _list(conn: Conn, args: Args) -> int:
-    return listed(args, list_keys(conn, **args.given), "no keys: gapless keys create makes one")
+    hint = "no older key" if args.before else "no keys: gapless keys create makes one"
+    return listed(args, list_keys(conn, **args.given), hint)
 
 
 @command.verb(

@@ -56,6 +56,8 @@ def _delays(text: str) -> list[int]:
 )
 def _list(conn: Conn, args: Args) -> int:
     hint = "no webhook yet: gapless webhooks add NAME TOPIC URL --secret env:NAME"
+    if args.name or args.after:
+        hint = "no such webhook"
     return listed(args, list_webhooks(conn, **args.given), hint)
 
 

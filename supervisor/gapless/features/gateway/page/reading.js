@@ -18,9 +18,9 @@ export function reading({ main, signal }, title, parts, ...before) {
   if (title) main.append(el("h1", {}, title));
   main.append(...before.filter(Boolean), body);
   const load = async () => {
-    const made = await Promise.all(parts.map(async ([heading, where, draw, query = {}]) => {
+    const made = await Promise.all(parts.map(async ([heading, where, draw, query = {}, read = get]) => {
       try {
-        return section(heading, draw(await get(where, query, signal)));
+        return section(heading, draw(await read(where, query, signal)));
       } catch (error) {
         return section(heading, el("p", { class: "bad" }, error.message));
       }
@@ -40,20 +40,26 @@ export function paging(signal, where, wanted, { columns, next, href, empty, more
   const rows = el("table", { class: "cards" }, head(columns), list);
   const button = el("button", { type: "button", hidden: true }, more);
   const state = el("div");
-  const load = async (behind = {}, add = false) => {
+  let last = null;
+  let isAdding = false; // a second click would bring the same page again
+  const load = async (add = false) => {
+    if (add && isAdding) return;
+    isAdding = add;
     try {
-      const found = await get(where, { ...wanted(), limit: ROWS, ...behind }, signal);
+      const found = await get(where, { ...wanted(), limit: ROWS, ...(add ? next(last) : {}) }, signal);
       const made = found.map((each) => el("tr", { "data-href": href && href(each), tabindex: href ? "0" : null }, cells(columns, each)));
       if (add) list.append(...made);
       else show(list, made);
       button.hidden = found.length < ROWS;
-      button.onclick = () => load(next(found.at(-1)), true);
+      last = found.at(-1);
       rows.hidden = list.rows.length === 0;
       show(state, rows.hidden && el("p", { class: "empty" }, empty));
     } catch (error) {
       if (!signal.aborted) show(state, el("p", { class: "bad" }, error.message));
     }
+    isAdding = false;
   };
+  button.onclick = () => load(true);
   addEventListener("look", () => load(), { signal });
   load();
   return [state, rows, button];
