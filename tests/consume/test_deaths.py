@@ -98,6 +98,8 @@ def test_as_many_deaths_as_allowed_and_it_is_dead_unseen(
     assert one.called == []
     assert group.states() == {1: "dead"}
     assert f"died, or lost its session, {ALLOWED} times" in group.letters()[1]
+    tries = 1 if way in {Way.aside, Way.aside_outside} else ALLOWED
+    assert world.value("select attempts from gapless.dead_letter") == tries
 
 
 @pytest.mark.parametrize("way", [Way.of_the_log, Way.outside], ids=lambda way: way.__name__)
