@@ -124,6 +124,7 @@ TABLE = {
     "*/gapless/consume/outside/lookahead.py": _DELIVER,
     "*/gapless/consume/outside/window.py": _DELIVER,
     "*/gapless/consume/user/chain.py": "consume/test_chain.py consume/test_misbehaving.py",
+    "*/gapless/consume/user/call.py": f"{_STEP} {_STEP_TOO} consume/test_wire.py worker/test_forking.py",
     "*/gapless/features/scheduled/declared.py": f"features/scheduled/unit/test_scheduled_functions.py {_LATER}",
     "*/gapless/consume/batch.py": f"consume/unit/test_wrapped.py {_STEP} {_STEP_TOO}",
     "*/gapless/consume/user/watch.py": "consume/unit/test_watch.py telemetry/unit/test_meter.py"
