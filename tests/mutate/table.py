@@ -226,6 +226,7 @@ TABLE = {
     "sql/features/schemas/functions/*": _SCHEMAS,
     "sql/features/webhooks/functions/*": f"features/webhooks features/webhooks/test_webhook_commands.py {_SET}",
     "sql/features/gateway/functions/*": f"features/gateway/twins/test_keys_of_gateway.py across/test_roles.py features/gateway/test_access.py {_SET}",
+    "sql/consume/functions/aside/heal_letters.sql": f"across/test_clock_steps.py {_LETTERS}",
     "sql/consume/functions/aside/*": f"{_LETTERS} consume/test_deliver.py partitions"
     " cli/test_dlq.py consume/control/test_pause.py",
     **_files("close_chain refuse_untold", f"{_CHAIN} {_STEP} consume/test_misbehaving.py"),
