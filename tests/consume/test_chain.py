@@ -393,12 +393,14 @@ class TestBatchHandlers:
         self.drained(group, take, batch_size=batch_size)
         assert sorted(first for first, _ in by_cause(below)) == FIRSTS
 
-    @pytest.mark.parametrize("how", [in_python, by_insert, many_in_python])
+    @pytest.mark.parametrize(
+        "way", [in_python, by_insert, many_in_python, "deferred"], indirect=True
+    )
     def test_else_it_is_the_batchs(
-        self, group: Group, below: World, how: Callable[..., None]
+        self, group: Group, below: World, way: Callable[..., None]
     ) -> None:
         def take(batch: Batch, conn: Connection[Any]) -> None:
-            how(below.topic.name, len(list(batch)), conn)
+            way(below.topic.name, len(list(batch)), conn)
 
         self.drained(group, take)
         ((event, *_),) = units_of(below)

@@ -45,7 +45,8 @@ class Way:
         function = self.take_outside if delivery == "at-least-once" else self.take
         handler = gapless.handler(topic=TOPIC, delivery=delivery)(function)
         policy = Policy(on_failure=on_failure, crashes_max=self.allowed)
-        return Driver(turn(self.group.conn, self.group.assignment, handler, policy=policy))
+        conn, assignment = self.group.conn, self.group.assignment
+        return Driver(turn(conn, assignment, handler, policy=policy, former_end="killed by a test"))
 
     def of_the_log(self, deaths: int) -> None:
         self.world.conn.execute(ATTEMPTS, [deaths, self.group.name])
@@ -97,7 +98,10 @@ def test_as_many_deaths_as_allowed_and_it_is_dead_unseen(
     way(one, ALLOWED)
     assert one.called == []
     assert group.states() == {1: "dead"}
-    assert f"died, or lost its session, {ALLOWED} times" in group.letters()[1]
+    for said in (f"died, or lost its session, {ALLOWED} times", "killed by a test"):
+        assert said in group.letters()[1]
+    tries = 1 if way in {Way.aside, Way.aside_outside} else ALLOWED
+    assert world.value("select attempts from gapless.dead_letter") == tries
 
 
 @pytest.mark.parametrize("way", [Way.of_the_log, Way.outside], ids=lambda way: way.__name__)

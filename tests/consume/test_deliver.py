@@ -16,7 +16,7 @@ from psycopg import Connection
 import gapless
 from gapless import failpoints
 from gapless.consume.drive import Driver
-from gapless.consume.outside.lookahead import LOOK_S
+from gapless.consume.outside.lookahead import LOOK_AT_END_S, LOOK_S
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import OnFailure, Policy
@@ -444,6 +444,33 @@ def test_whether_it_is_paused_is_asked_now_and_then(
         counts.append(len(calls.seen))
         world.value("select gapless.pause(%s)", group.name)
     assert counts[0] < counts[1] == counts[2] == counts[3]
+
+
+def test_at_the_end_of_the_log_it_looks_now_and_then(
+    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a call is under way; as long as there was more, it looks at once."""
+    now_s = [1000.0]
+    monkeypatch.setattr("gapless.consume.outside.lookahead.monotonic", lambda: now_s[0])
+    fill(world, "ab")
+    calls, go_on = Calls(group), threading.Event()
+    calls.act = lambda unit: go_on.wait(120)  # type: ignore[method-assign,assignment,return-value]
+    driver = Driver(turn(group.conn, group.assignment, calls.handler, batch_size=1), wake=str)
+    assert [driver.turn().outcome for _ in range(3)] == ["done", "done", "idle"]
+    assert driver.wait_s(driver.turn(), 1.0) == pytest.approx(LOOK_AT_END_S)
+    fill(world, "c")
+    for passes_s, outcome, wait_s in (
+        (0.5 * LOOK_AT_END_S, "idle", 0.5 * LOOK_AT_END_S),
+        (0.75 * LOOK_AT_END_S, "done", 0.0),
+        (0.0, "idle", LOOK_S),
+    ):
+        now_s[0] += passes_s
+        done = driver.turn()
+        assert (done.outcome, driver.wait_s(done, 1.0)) == (outcome, pytest.approx(wait_s))
+    go_on.set()
+    while driver.going_on:
+        driver.rest()
+    assert group.next_offset() == 4
 
 
 @pytest.mark.long

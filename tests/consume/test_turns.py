@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gapless import failpoints
+from gapless.consume.agenda import LOOK_BUSY_S
 from gapless.consume.drive import Driver
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import BeyondError, HoleError, OverrunError
@@ -67,6 +68,25 @@ def test_what_is_due_and_the_log_take_turns(world: World, group: Group, clock: C
     assert [driver.turn().handled for _ in range(6)] == [1] * 6
     assert group.calls == [1, 4, 2, 5, 3, 6]
     assert group.states() == {}
+
+
+def test_one_that_the_log_sets_aside_is_looked_for_at_once(
+    world: World, group: Group, clock: Clock
+) -> None:
+    """It may be due now; one that becomes due while the log has more is found a little later."""
+    world.units(*[1] * 6)
+    group.failing = {1}
+    clock.step_s = 0.03  # a turn takes one batch
+    driver = drives(group, policy=Policy(on_failure="retry", retry_delays_s=(0.0, 3600.0)))
+    assert driver.turn().waiting == 1
+    group.calls.clear()
+    assert [driver.turn().waiting, driver.turn().handled] == [1, 1]
+    group.failing = set()
+    world.conn.execute(DUE, [group.name])
+    driver.turn()
+    clock.now_s += LOOK_BUSY_S
+    driver.turn()
+    assert group.calls == [1, 2, 3, 1]
 
 
 @pytest.mark.parametrize(

@@ -73,4 +73,5 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _functions() -> Iterator[FunctionType]:
+    gc.unfreeze()  # those that were there when pytest had collected: get_objects() leaves them out
     return (each for each in gc.get_objects() if type(each) is FunctionType)

@@ -119,11 +119,12 @@ def _files(names: str, tests: str) -> dict[str, str]:
 
 
 TABLE = {
-    "*/gapless/consume/outside/delivery.py": _DELIVER,
+    "*/gapless/consume/outside/delivery.py": f"{_DELIVER} features/compaction/test_start.py",
     "*/gapless/consume/outside/calls.py": _DELIVER,
     "*/gapless/consume/outside/lookahead.py": _DELIVER,
     "*/gapless/consume/outside/window.py": _DELIVER,
     "*/gapless/consume/user/chain.py": "consume/test_chain.py consume/test_misbehaving.py",
+    "*/gapless/consume/user/call.py": f"{_STEP} {_STEP_TOO} consume/test_wire.py worker/test_forking.py",
     "*/gapless/features/scheduled/declared.py": f"features/scheduled/unit/test_scheduled_functions.py {_LATER}",
     "*/gapless/consume/batch.py": f"consume/unit/test_wrapped.py {_STEP} {_STEP_TOO}",
     "*/gapless/consume/user/watch.py": "consume/unit/test_watch.py telemetry/unit/test_meter.py"
@@ -225,6 +226,7 @@ TABLE = {
     "sql/features/schemas/functions/*": _SCHEMAS,
     "sql/features/webhooks/functions/*": f"features/webhooks features/webhooks/test_webhook_commands.py {_SET}",
     "sql/features/gateway/functions/*": f"features/gateway/twins/test_keys_of_gateway.py across/test_roles.py features/gateway/test_access.py {_SET}",
+    "sql/consume/functions/aside/heal_letters.sql": f"across/test_clock_steps.py {_LETTERS}",
     "sql/consume/functions/aside/*": f"{_LETTERS} consume/test_deliver.py partitions"
     " cli/test_dlq.py consume/control/test_pause.py",
     **_files("close_chain refuse_untold", f"{_CHAIN} {_STEP} consume/test_misbehaving.py"),

@@ -1,11 +1,13 @@
 """bin/mutate: what counts as killed, what an edit is, and that the list of survivors is no dead list."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from mutate import python, sql, table
 from mutate.__main__ import Run
 from mutate.arena import Memory, arena
 from mutate.mutant import ROOT, Mutant
-from mutate.patch import is_fit
+from mutate.patch import is_fit, patch
 from mutate.session import (
     PLACES,
     Line,
@@ -128,6 +130,15 @@ def test_only_functions_can_be_exchanged() -> None:
     text = "LIMIT = 5\nclass C:\n    n = 1\n    def f(self, x=2):\n        return lambda: x + 3\n"
     fit = [is_fit(text, text.replace(digit, "7")) for digit in "5123"]
     assert fit == [False, False, False, True]
+
+
+def test_a_function_that_the_collector_left_out_is_exchanged() -> None:
+    """As in a run of pytest, which freezes all there is when it has collected."""
+    text, names = "def coins(): return 5\n", dict[str, Any]()
+    exec(compile(text, f"/checkout/{SOURCE}", "exec"), names)
+    gc.freeze()
+    patch(SOURCE, text, text.replace("5", "7"))
+    assert names["coins"]() == 7
 
 
 def test_words_of_a_mutant() -> None:

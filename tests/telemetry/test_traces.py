@@ -123,7 +123,13 @@ def test_from_publish_to_the_second_worker(traced: Traced) -> None:
     assert events_of(first) == ["gapless.attempt"]
 
 
-def test_a_batch_has_a_link_to_each_producer(traced: Traced) -> None:
+@pytest.mark.parametrize(("links_max", "linked"), [(128, 3), (4, 2)])
+def test_a_batch_has_a_link_to_each_producer(
+    traced: Traced, monkeypatch: pytest.MonkeyPatch, links_max: int, linked: int
+) -> None:
+    """To those of its first events, up to a limit."""
+    monkeypatch.setattr("gapless.telemetry.spans.LINKS_MAX", links_max)
+
     @gapless.handler(topic="orders", group="billing", batch=True)
     def bill(batch: gapless.Batch, conn: Connection) -> None:
         pass
@@ -132,7 +138,7 @@ def test_a_batch_has_a_link_to_each_producer(traced: Traced) -> None:
     gapless.publish(traced.conn, "orders", 6)  # of no trace
     traced.drain(bill)
     (one,) = traced.processed
-    assert [ids(link.context) for link in one.links] == [ids(each) for each in producers]
+    assert [ids(link.context) for link in one.links] == [ids(each) for each in producers[:linked]]
     assert (one.attributes or {})["messaging.batch.message_count"] == 6
 
 
