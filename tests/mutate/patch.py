@@ -73,4 +73,5 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _functions() -> Iterator[FunctionType]:
+    gc.unfreeze()  # get_objects() leaves out frozen ones, and collecting tests freezes what is there
     return (each for each in gc.get_objects() if type(each) is FunctionType)

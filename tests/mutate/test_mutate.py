@@ -1,11 +1,13 @@
 """bin/mutate: what counts as killed, what an edit is, and that the list of survivors is no dead list."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from mutate import python, sql, table
 from mutate.__main__ import Run
 from mutate.arena import Memory, arena
 from mutate.mutant import ROOT, Mutant
-from mutate.patch import is_fit
+from mutate.patch import is_fit, patch
 from mutate.session import (
     PLACES,
     Line,
@@ -319,3 +321,13 @@ def test_against_files_of_tests(tmp_path: Path) -> None:
     assert outcomes.total() == 6
     assert outcomes["killed"] >= 3
     assert " killed: " in done.stdout
+
+
+def test_functions_that_were_there_before_the_tests_get_other_code() -> None:
+    """Collecting freezes them, and a look at all objects leaves them out."""
+    was, now = "def answer():\n    return 1\n", "def answer():\n    return 2\n"
+    made: dict[str, Any] = {}
+    exec(compile(was, "/a/made.py", "exec"), made)
+    gc.freeze()
+    patch("made.py", was, now)
+    assert made["answer"]() == 2
