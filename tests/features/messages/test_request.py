@@ -104,3 +104,12 @@ def test_reply_goes_with_the_transaction_that_handles(
     other.step(make_handler(answer))
     assert world.value(found, topic, request_id) == 1
     assert world.value(found, topic, uuid4()) == 0
+
+
+@pytest.mark.long
+def test_no_statement_of_a_waiting_request_takes_long(world: World, other: Group) -> None:
+    """A session whose statements end after a second and a half lets it wait for two."""
+    with psycopg.connect(world.dsn, autocommit=True) as conn:
+        conn.execute("set statement_timeout = '1500ms'")
+        with pytest.raises(ReplyError, match="no handler has replied"):
+            gapless.request(conn, world.topic.name, 1, timeout_s=2.0)

@@ -9,8 +9,10 @@ from psycopg import Connection
 
 import gapless
 from features.queue.driven import VISIBLE_S, Driven, Fault, Make, driven, raises
+from features.queue.holes import lose_event
 from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
+from gapless.errors import HoleError
 from gapless.features.queue.outside import RENEW_AFTER
 
 __all__ = ["driven"]
@@ -165,6 +167,36 @@ def test_a_reservation_is_renewed_in_time_while_its_call_lasts(driven: Make) -> 
     assert set(deadlines(one)) == {2}
 
 
+def test_what_another_took_since_is_not_called_later(driven: Make) -> None:
+    one = driven(2, **OUTSIDE)
+    one.turn(one=True)
+    one.until_running(1)
+    one.died(2, 2)
+    one.driver.wake()
+    one.turn()
+    assert set(deadlines(one)) == {1, 2}, "it is to be called alone"
+    one.conn.execute("update gapless.queue_range set deadline = now() where first_offset = 2")
+    assert [offset for _, offset, *_ in one.queue.reserve(one.conn, 1)] == [2]
+    one.now_s += RENEW_AFTER * VISIBLE_S
+    one.turn()
+    one.end(1)
+    assert one.turn().handled == 1
+    assert not one.driver.going_on
+    assert one.calls == [1]
+
+
+def test_a_hole_is_told_where_nothing_else_is_done(driven: Make) -> None:
+    one = driven(2, block=1, **OUTSIDE)
+    one.turn(one=True)
+    one.until_running(1)
+    lose_event(one.conn, "e2")
+    one.end(1)
+    assert one.turn().handled == 1
+    with pytest.raises(HoleError):
+        one.turn()
+    assert one.turn().outcome == "idle"
+
+
 def test_told_to_rest_it_begins_nothing_and_gives_back_what_is_not_called(driven: Make) -> None:
     one = driven(5, **OUTSIDE)
     one.turn(one=True)
@@ -200,13 +232,20 @@ def test_an_error_of_the_environment_gives_all_back_and_is_raised_in_the_end(dri
     assert one.states() == {}
 
 
-def test_after_a_lost_session_all_in_hand_is_free(driven: Make, dsn: str) -> None:
-    one = driven(3, **OUTSIDE)
+@pytest.mark.parametrize("deadly", [False, True])
+def test_after_a_lost_session_all_in_hand_is_free(driven: Make, dsn: str, *, deadly: bool) -> None:
+    """One that waits for its turn alone, too."""
+    one = driven(2, **OUTSIDE)
+    one.turn(one=True)
+    if deadly:
+        one.died(2, 2)
+    one.driver.wake()
     one.turn()
-    one.until_running(1, 2, 3)
+    assert set(deadlines(one)) == {1, 2}
+    one.until_running(*([1] if deadly else [1, 2]))
     with connect(dsn, role="test") as other:
         one.driver.forgive(other)
-    assert sum(len(one.queue.reserve(one.conn, 3)) for _ in range(3)) == 3
+    assert sum(len(one.queue.reserve(one.conn, 2)) for _ in range(2)) == 2
 
 
 def test_without_a_wake_a_turn_waits_for_the_end_of_a_call(driven: Make) -> None:

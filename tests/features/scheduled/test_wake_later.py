@@ -8,7 +8,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.db.listen import heard, listen
 from gapless.features.scheduled import later
-from gapless.features.scheduled.later import Promoter
+from gapless.features.scheduled.later import Promoter, cancel
 from gapless.log.publish import publish
 from gapless.log.sequence import WAKE_CHANNEL, try_sleep, wake_up
 from gapless.log.topics import Topic
@@ -57,3 +57,36 @@ def test_when_the_next_look_is_due(
     assert promoter.is_due() is (sleep_s == 0)
     now_s[0] += 0.01
     assert promoter.is_due(), "awake, it looks often"
+
+
+def test_what_an_open_cancel_holds_is_looked_at_in_rounds(
+    conn: Connection, topic: Topic, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others come at once; an event that a rollback lets go comes in a round: nothing tells of it (I11)."""
+    now_s = [1000.0]
+    monkeypatch.setattr(later, "monotonic", lambda: now_s[0])
+    held = publish(conn, "outbox", 1, deliver_at=NOW - timedelta(seconds=5))
+    stop_at(conn, NOW.isoformat())
+    promoter = Promoter()
+
+    def look() -> int:
+        """Take a look when it is due, if that is within a second."""
+        now_s[0] += (wait_s := promoter.wait_s(60))
+        assert wait_s < 1
+        return promoter.promote(conn)
+
+    with connect(dsn, role="test") as other:
+        other.execute("begin")
+        assert cancel(other, held.scheduled_ids[0])
+        assert promoter.promote(conn) == 0
+        assert promoter.holds
+        for _ in range(5):
+            publish(conn, "outbox", 1, deliver_at=NOW - timedelta(seconds=1))
+            assert [look() for _ in range(4)].count(1) == 1
+            assert promoter.holds
+        other.execute("rollback")
+    looks = [look()]
+    while promoter.wait_s(60) < 60:
+        looks.append(look())
+        assert len(looks) < 12, "it looks again and again"
+    assert (sum(looks), promoter.holds) == (1, False)
