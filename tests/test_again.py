@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.arena import FAULTS
-from chaos.coverage import _COUNTED
+from chaos.coverage import _COUNTS
 from support.again import REPEATS_MAX
 from support.findings import finding
 from support.hostile import HOSTILE
@@ -244,7 +244,7 @@ def _falsified(number: int) -> None:
     "said",
     [
         *sorted(FAULTS),
-        *_COUNTED,
+        *_COUNTS,
         "not within 20 s: all handled",
         "2 events not handled after 600 s, for want of CPU or still nearer to its end",
         "the session was lost",

@@ -31,12 +31,12 @@ ELSEWHERE = {
     "`pipeline verify` found a hole": "features/spark/engine/test_delta.py::test_as_an_archive",
     "a pooler in transaction mode": "cli/test_pooler.py::test_the_rest_is_refused_in_one_sentence",
     "the server starts, stops or recovers": (
-        "worker/test_start.py::test_a_server_that_is_started_later"
+        "worker/test_start.py::test_a_server_that_is_not_ready_yet"
     ),
     "row security hides the schema's rows": (
         "cli/test_privileges.py::test_what_row_security_hides_is_not_gone"
     ),
-    "a read-only standby": "worker/test_start.py::test_a_standby_that_is_promoted_later",
+    "a read-only standby": "worker/test_start.py::test_a_server_that_is_not_ready_yet",
     "`gapless tail -f`": "cli/test_main.py::test_ctrl_c_ends_tail_without_a_traceback",
     "`gapless tail orders \\| head -1`": "cli/test_main.py::test_a_reader_that_goes_away_is_no_error",
 }
