@@ -17,7 +17,7 @@ select
   case
     when l.error is not null then l.error_ts
     when b.is_busy and a.wait_event_type = 'Lock' then a.query_start
-    when b.is_called then d.began_ts    -- the session looks around while a call goes on
+    when b.is_called then d.began_ts    -- the session looks around while a call continues
     when b.is_busy then a.xact_start
     when l.paused_ts is not null then l.paused_ts
     else coalesce(a.state_change, m.polled_ts)
