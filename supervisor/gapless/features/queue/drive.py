@@ -258,7 +258,7 @@ class QueueDriver:
         if place.claims >= SWEEP_EVERY_CLAIMS:
             place.claims, place.hint = 0, None
             sweep(place)
-        size, place.again_s = min(most, place.block), inf
+        topic, size, place.again_s = place.partition.topic, min(most, place.block), inf
         from_floor = place.hint is None
         try:
             found, events, outcome = take(size)
@@ -267,12 +267,12 @@ class QueueDriver:
             raise
         if outcome == "moved":
             self._look_at_s = 0.0
-        elif outcome == "noted":
-            self._due.add(place.partition.topic)
+        elif outcome == "noted" and monotonic() >= self._aside_rests.get(topic, 0.0):
+            self._due.add(topic)
         elif outcome == "held" and place.grew:
             place.again_s = monotonic() + SOON_S
         place.asked(outcome, events, size, from_floor=from_floor)
-        self._shares.served(place.partition.topic, events)
+        self._shares.served(topic, events)
         return found
 
     def _step_aside(self) -> Step | None:
