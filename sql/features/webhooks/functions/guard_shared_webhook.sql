@@ -13,7 +13,8 @@ begin
       then tg_op = 'DELETE' or here.expires_after is not null
     else tg_op = 'INSERT' and exists (select from gapless.webhook w where w.shared and w.topic_id = here.topic_id)
   end) then
-    raise exception 'the subscriptions of group "%" are webhooks: gapless webhooks adds and removes them, not "%" alone',
+    raise exception
+      'the subscriptions of group "%" are webhooks: gapless webhooks adds and removes them, not "%" alone',
       here.group_id, here.name
       using errcode = 'GL409';
   end if;
