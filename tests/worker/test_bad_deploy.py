@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tenacity
 from psycopg.conninfo import make_conninfo
+from psycopg.errors import DeadlockDetected
 
 from gapless.log.topics import ensure_topic
 from gapless.status import snapshot
@@ -156,10 +158,12 @@ def test_or_ends_the_supervisor_that_is_to_end(fleet: Fleet, consumer: str) -> N
 
 def secure(fleet: Fleet, how: str, but: str = "") -> None:
     """Switch row security of all tables, or all but some: enable or disable."""
-    fleet.conn.execute(
+    retry = tenacity.retry_if_exception_type(DeadlockDetected)  # with those who work meanwhile
+    tenacity.Retrying(retry=retry, stop=tenacity.stop_after_attempt(9), reraise=True)(
+        fleet.conn.execute,
         f"do $$ begin execute (select string_agg(format('alter table %s {how} row level security',"
         " c.oid::regclass), '; ') from pg_class c where c.relnamespace = 'gapless'::regnamespace"
-        f" and c.relkind in ('r', 'p') and c.relname not in ('{but}')); end $$"
+        f" and c.relkind in ('r', 'p') and c.relname not in ('{but}')); end $$",
     )
 
 

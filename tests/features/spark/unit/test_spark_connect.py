@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from socket import socket
+from subprocess import run
 
 import pytest
 
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.connect import connect_address, start_connect
-from gapless.features.spark.session import spark_session
 
 Words = dict[str, str]
 HOST = "sc://spark:15002"
@@ -54,19 +56,27 @@ def test_two_places_are_refused_without_the_token(monkeypatch: pytest.MonkeyPatc
     assert "PWtoken" not in str(caught.value)
 
 
-def test_an_address_that_sparks_client_refuses_is_told_without_the_token(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The client quotes a parameter that has no value."""
+OPENED = """
+import sys
+from gapless.errors import GaplessError
+from gapless.features.spark.session import spark_session
+try:
+    spark_session(sys.argv[1])
+except GaplessError as error:
+    print(error)
+"""
+
+
+def test_an_address_that_sparks_client_refuses_is_told_without_the_token() -> None:
+    """The client quotes a parameter that has no value. A process that had a session refuses before."""
     pytest.importorskip("grpc", reason="grpcio cannot be had here")
-    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # PySpark sets it, and leaves it
     with socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        port = listening.getsockname()[1]
-        with pytest.raises(GaplessError, match=r"INVALID_CONNECT_URL.*'\.\.\.'") as caught:
-            spark_session(f"sc://127.0.0.1:{port}/;PWtoken")
-    assert "PWtoken" not in str(caught.value)
+        address = f"sc://127.0.0.1:{listening.getsockname()[1]}/;PWtoken"
+        done = run([sys.executable, "-c", OPENED, address], capture_output=True, text=True)  # noqa: PLW1510
+    assert re.search(r"INVALID_CONNECT_URL.*'\.\.\.'", done.stdout), done
+    assert "PWtoken" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
