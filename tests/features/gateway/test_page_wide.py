@@ -26,7 +26,7 @@ pytestmark = IN_BROWSER
 HOSTILE = "<img src=x onerror=window.hit=1>'\"&lt;"
 LONG = '</script><script>window.hit=1</script><a href="javascript:window.hit=1">' + "w" * 200
 BYTES_MAX = 1_000_000
-PAINT_S = 2.0  # twice the goal: most pages take 0.4 s, two take 1.0 on a quiet machine of two cores
+PAINT_S = 2.0  # twice the goal: the slowest page takes 0.7 s on a quiet machine of two cores
 AXE = """
 async ([theme, only]) => {
   document.documentElement.dataset.theme = theme;
