@@ -71,7 +71,7 @@ def test_a_limit_of_the_database_has_a_sentence(fleet: Fleet, state: str, tmp_pa
         assert word not in a.log()
 
 
-# What an event does, with which settings; its SQLSTATE in the letter.
+# The deed of an event, with which settings; its SQLSTATE in the letter.
 DEADLY: dict[str, tuple[dict[str, object], dict[str, object], str | None]] = {
     "a statement that takes too long": (
         {"sql": "select pg_sleep(3600)"}, {"statement_timeout_ms": 300}, "57014",

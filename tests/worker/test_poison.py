@@ -11,7 +11,7 @@ from support.long import long_but
 
 KILLED = "signal SIGKILL (out of memory?)"
 PARK = {"on_failure": "park-key", "retry_delays_s": [0]}
-# What the event does, how its worker ended in the words of the letter, and settings.
+# The deed of the event, how its worker ended in the words of the letter, and settings.
 POISONS: dict[str, tuple[dict[str, object], str, dict[str, object]]] = {
     "kills its process": ({"kill": True}, KILLED, {}),
     "kills its process, park-key": ({"kill": True}, KILLED, PARK),

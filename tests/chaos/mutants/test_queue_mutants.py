@@ -1,6 +1,6 @@
 """The checker of queue groups can fail: each mutant of the product is caught, and the product is not.
 
-What they do is found in the history afterwards.
+Their deeds are found in the history afterwards.
 """
 
 import time

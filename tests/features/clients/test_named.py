@@ -101,7 +101,7 @@ def test_a_client_that_nothing_waits_for_is_not_named(beating: Client, clients: 
     assert named(clients.conn) == []
 
 
-# What is so of a client that only beats, and is in nobody's way.
+# The state of a client that only beats, and is in nobody's way.
 HARMLESS = {
     "its group is paused": "select gapless.pause('billing', 'orders')",
     "its deadline has passed": (

@@ -41,7 +41,7 @@ def drip(sock: socket.socket, each: bytes, parts_max: int) -> bytes:
 
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
-# What is sent at once, what again and again, and the statuses of the answers; "": it is cut off.
+# The bytes that are sent at once, those sent again and again, and the statuses of the answers; "": it is cut off.
 SLOW: list[tuple[bytes, bytes, list[bytes]]] = [
     (b"GET /", b"a", [b"408"]),
     (HEALTH, b"a", [b"408"]),

@@ -1,4 +1,4 @@
-"""request() and reply() of Python: what is stored, what is refused, and what comes of the database's answers."""
+"""request() and reply() of Python: what is stored, what is refused, and the outcome of each answer of the database."""
 
 import asyncio
 import json

@@ -78,7 +78,7 @@ def test_what_passes_is_raised_and_nothing_of_the_batch_is_committed(
 
 @pytest.mark.parametrize("nth", [1, 2])
 def test_what_another_took_since_is_not_set_aside(driven: Make, dsn: str, nth: int) -> None:
-    """Nor is its neighbour: who has it finds out what is wrong with it."""
+    """Nor is its neighbour: its holder finds out the trouble with it."""
     one = driven(3, block=1)
     with connect(dsn, role="test") as other:
 

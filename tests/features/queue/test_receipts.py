@@ -212,7 +212,7 @@ class TestOneHolder:
         assert left == (0,)
 
 
-# What a client says of a receipt and an offset: what is noted of that event then, and what is set aside.
+# The words of a client about a receipt and an offset: what is noted of that event then, and what is set aside.
 SAYS: dict[str, tuple[str, str, tuple[str, int, str] | None]] = {
     "acknowledge": ("acknowledge({}, {}, {}, {})", "done", None),
     "release": ("release({}, {}, {}, c_offset => {})", "open", None),

@@ -1,4 +1,4 @@
-"""What systemd is told, what a supervisor says while it is cut off, and threads beside its loop."""
+"""The words for systemd, those of a supervisor that is cut off, and threads beside its loop."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""resume_subscription(): how many units it says, whoever was told before, or claims at the same time."""
+"""resume_subscription(): the number of units that it says, no matter who was told before, or claims at the same time."""
 
 import pytest
 
