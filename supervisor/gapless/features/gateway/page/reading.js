@@ -42,13 +42,12 @@ export function paging(signal, where, wanted, { columns, next, href, empty, more
   const state = el("div");
   let last = null;
   let isAdding = false; // a second click would bring the same page again
-  const load = async (add = false) => {
-    if (add && isAdding) return;
-    isAdding = add;
+  let reads = Promise.resolve(); // one after the other: no page comes behind rows that a newer read took away
+  const read = async (isNext) => {
     try {
-      const found = await get(where, { ...wanted(), limit: ROWS, ...(add ? next(last) : {}) }, signal);
+      const found = await get(where, { ...wanted(), limit: ROWS, ...(isNext ? next(last) : {}) }, signal);
       const made = found.map((each) => el("tr", { "data-href": href && href(each), tabindex: href ? "0" : null }, cells(columns, each)));
-      if (add) list.append(...made);
+      if (isNext) list.append(...made);
       else show(list, made);
       button.hidden = found.length < ROWS;
       last = found.at(-1);
@@ -57,10 +56,15 @@ export function paging(signal, where, wanted, { columns, next, href, empty, more
     } catch (error) {
       if (!signal.aborted) show(state, el("p", { class: "bad" }, error.message));
     }
-    isAdding = false;
+    if (isNext) isAdding = false;
+  };
+  const load = (isNext) => {
+    if (isNext && isAdding) return;
+    isAdding ||= isNext;
+    reads = reads.then(() => read(isNext));
   };
   button.onclick = () => load(true);
-  addEventListener("look", () => load(), { signal });
-  load();
+  addEventListener("look", () => load(false), { signal });
+  load(false);
   return [state, rows, button];
 }
