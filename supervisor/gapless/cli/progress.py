@@ -32,8 +32,9 @@ class Steps:
 
     unit: the noun of a thing. in_bytes: the total is of bytes that are read, and the things in them
     are counted beside. advice: printed with the count after an interruption. is_quiet: show none.
-    from_first: show none before the first thing is finished, because a child process that begins
-    prints on the same terminal.
+    before: done by an earlier call, which tells nothing of the rate.
+    from_first: show none before begin() or the first thing that is finished, because a child
+    process that begins prints on the same terminal.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a bar
@@ -46,6 +47,7 @@ class Steps:
         in_bytes: bool = False,
         is_quiet: bool = False,
         from_first: bool = False,
+        before: int = 0,
     ) -> None:
         self._title = title
         self._total = total
@@ -53,7 +55,7 @@ class Steps:
         self._advice = advice
         self._in_bytes = in_bytes
         self._from_first = from_first
-        self._done = self._things = 0
+        self._done = self._things = before
         self._course: deque[tuple[float, int, int]] = deque()
         self._bar: Progress | None = None
         shows = not is_quiet and sys.stderr.isatty() and os.environ.get("TERM") not in _NO_SCREEN
@@ -66,9 +68,9 @@ class Steps:
         return self._timer is not None
 
     def __enter__(self) -> Self:
-        self._course.append((monotonic(), 0, 0))
+        self._course.append((monotonic(), self._done, self._things))
         if not self._from_first:
-            self._start()
+            self.begin()
         return self
 
     def __exit__(
@@ -91,13 +93,18 @@ class Steps:
         self._done, self._things = done, things if self._in_bytes else done
         self._total = self._total if total is None else total
         now_s = monotonic()
-        self._course.append((now_s, self._done, self._things))
+        if self._done < self._course[-1][1]:  # another one of several works
+            self._course.clear()
+            self._course.append((now_s, self._done, self._things))
+        # A look between two steps tells nothing new: a step may last longer than the window.
+        if self._course[-1][1:] != (self._done, self._things):
+            self._course.append((now_s, self._done, self._things))
         while len(self._course) > 2 and self._course[1][0] < now_s - _WINDOW_S:
             self._course.popleft()
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done, total=self._total)
         elif done:
-            self._start()
+            self.begin()
 
     def show_of(self, done: int, total: int) -> None:
         """Show the present state of a total that is known only now."""
@@ -122,7 +129,8 @@ class Steps:
         minutes, seconds = divmod(round(left_s), 60)
         return count, rate, f"{minutes}:{seconds:02} left"
 
-    def _start(self) -> None:
+    def begin(self) -> None:
+        """Show the bar, once the work has lasted."""
         if self._timer is not None and self._timer.ident is None:
             self._timer.daemon = True
             self._timer.start()

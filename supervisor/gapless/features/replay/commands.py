@@ -140,8 +140,8 @@ def _run(conn: Conn, args: Args, name: str, handler: Handler, terms: Terms) -> i
     begun = replay_progress(conn, name)
     did = 0
     try:
-        with Steps("replay", begun.events, "event", is_quiet=is_quiet(args)) as steps:
-            steps.show(begun.done)
+        total, before, quiet = begun.events, begun.done, is_quiet(args)
+        with Steps("replay", total, "event", is_quiet=quiet, before=before) as steps:
 
             def progress(events: int) -> None:
                 nonlocal did

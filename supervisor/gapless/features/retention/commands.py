@@ -23,7 +23,9 @@ command = Command("retention")
 
 @command.main(yes())
 def _retention(conn: Conn, args: Args) -> int:
-    own, chunks = args.loaded.settings.of(RetentionSettings), list_chunks(conn)
+    own = args.loaded.settings.of(RetentionSettings)
+    with Steps("looking", None, "chunk", is_quiet=is_quiet(args)):
+        chunks = list_chunks(conn)
     if not (args.json and args.apply):
         listed(args, [chunk_row(chunk) for chunk in chunks], "no chunk yet")
     going = [chunk for chunk in chunks if chunk.goes]

@@ -91,7 +91,7 @@ def _once(fleet: Fleet, dsn: str, names: Sequence[str]) -> Mapping[str, GaplessE
         if not steps.shows:
             return fleet.once()
         with watched(dsn, names, steps.show_of):
-            return fleet.once()
+            return fleet.once(started=steps.begin)
 
 
 def _chosen(args: Args) -> list[Pipeline]:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import Connection
@@ -35,6 +35,9 @@ from gapless.features.spark.session import explained
 from gapless.features.spark.standby import open_control
 from gapless.ops.text import quantity
 from gapless.worker.retries import Retries
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger("gapless.spark")
 
@@ -81,6 +84,7 @@ class Fleet:
         self._spark = SharedSpark(pipelines, master, conf or {})
         self._runnable = [self._prepared(each) for each in pipelines]
         self._open: dict[str, Connection[Any]] = {}
+        self._started: Callable[[], None] = lambda: None
 
     def stay(self, stop: Stop, *, drain_s: float) -> None:
         """Run until told to stop; then end the present batches, for at most drain_s.
@@ -102,9 +106,13 @@ class Fleet:
             finally:
                 self._end(_alive(threads))
 
-    def once(self) -> dict[str, GaplessError]:
-        """Run each up to the present events, all at a time; return the errors by their names."""
+    def once(self, started: Callable[[], None] = lambda: None) -> dict[str, GaplessError]:
+        """Run each up to the present events, all at a time; return the errors by their names.
+
+        started: called when Spark has started, for each.
+        """
         errors: dict[str, GaplessError] = {}
+        self._started = started
         with Heart(self._dsn) as heart:
             threads = self._threads(lambda each: self._once(each, heart, errors))
             try:
@@ -119,9 +127,14 @@ class Fleet:
         return Runnable(
             pipeline,
             load_transform(pipeline),
-            lambda: self._spark.session(pipeline),
+            lambda: self._session(pipeline),
             lambda line: self._say(f"{pipeline.name}: {line}"),
         )
+
+    def _session(self, pipeline: Pipeline) -> SparkSession:
+        session = self._spark.session(pipeline)
+        self._started()
+        return session
 
     def _threads(self, run: Callable[[Runnable], None]) -> list[threading.Thread]:
         threads = [
