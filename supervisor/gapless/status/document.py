@@ -83,6 +83,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  (partitions to be finished first, after a change of their number), handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     compactions  as ops.CompactionInfo
+    pipelines    name, runner (the instance that runs it, or waits to; null: none)
     foreign_locks    pid, role, holds: sessions that hold a lock of gapless without a right to it
     obstacles    kind (prepared transaction, transaction, client, row security, clock), name,
                  since_s (of a clock that was put back: by at least this much), problem, remedy:

@@ -20,13 +20,14 @@ CURRENT_S = 1.0  # an event that has waited for less is in hand, not behind
 class GroupLine:
     """A group in one topic, its partitions added up.
 
-    members: supervisors that own a partition of it. unserved: partitions without a member to serve
-    them. stopped: partitions with an error. dead_letters, waiting, parked: units set aside;
-    dead_events: events of the dead ones; aside_ts: when the first unit failed. lag_s: age of the
-    oldest event it has not handled; 0 without one. handled_per_s, lag_per_s (the growth of the
-    lag): None until two looks tell. lags: recent ones, oldest first. Of queues: workers on all
-    machines, and events: open, in_hand (reserved), in_work (sessions that handle some now), lapsed
-    (reserved, past the time limit), finished_ahead of an unfinished one.
+    members: supervisors that own a partition of it, or its server beside them. unserved: partitions
+    without a member to serve them. stopped: partitions with an error. dead_letters, waiting,
+    parked: units set aside; dead_events: events of the dead ones; aside_ts: when the first unit
+    failed. lag_s: age of the oldest event it has not handled; 0 without one. handled_per_s,
+    lag_per_s (the growth of the lag): None until two looks tell. lags: recent ones, oldest first.
+    start: as of a Standing. Of queues: workers on all machines, and events: open, in_hand
+    (reserved), in_work (sessions that handle some now), lapsed (reserved, past the time limit),
+    finished_ahead of an unfinished one.
     """
 
     group_id: str
@@ -53,6 +54,7 @@ class GroupLine:
     handled_per_s: float | None = None
     lag_per_s: float | None = None
     lags: Sequence[float | None] = ()
+    start: str = ""
 
     @property
     def key(self) -> GroupKey:
@@ -122,7 +124,7 @@ def _line(key: GroupKey, own: Sequence[Standing], history: History) -> GroupLine
         topic=key[1],
         mode=own[0].mode,
         partitions=len(own),
-        members=len({row.owner_id for row in own if row.owner_id is not None}),
+        members=len({row.owner_id or row.owner for row in own} - {None}),
         unserved=sum(row.state == "unserved" for row in own),
         stopped=sum(row.error is not None for row in own),
         paused=sum(row.paused_ts is not None for row in own),
@@ -142,4 +144,5 @@ def _line(key: GroupKey, own: Sequence[Standing], history: History) -> GroupLine
         handled_per_s=sum(rates) if rates else None,
         lag_per_s=history.lag_per_s(key),
         lags=history.lags(key),
+        start=own[0].start,
     )

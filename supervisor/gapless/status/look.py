@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, LiteralString, TypeVar
 
 from psycopg import Connection, Cursor
@@ -62,6 +64,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         conn.execute(query("status", "by_hash"))
         partitions = ask(conn, query("status", "partitions"), Standing)
         sequencer = one_of(sequencing)
+        found = {record: tuple(rows) for record, rows in beside.items()}
         return Snapshot(
             place=_place(conn),
             server=one_of(server),
@@ -69,12 +72,26 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             topics=tuple(topics),
             pending=() if sequencer.needs_rebase else tuple(pending),  # those of another cluster
             members=tuple(members),
-            partitions=tuple(partitions),
-            beside={record: tuple(rows) for record, rows in beside.items()},
+            partitions=_served(partitions, found),
+            beside=found,
             evictions=tuple(evictions),
             chunks=one_of(chunks)[0],
             **{name: tuple(rows) for name, rows in lists.items()},
         )
+
+
+def _served(rows: Iterable[Standing], beside: Mapping[type, Sequence[Any]]) -> tuple[Standing, ...]:
+    """Return partitions, with the servers of groups that features serve without a lease."""
+    by: dict[str, tuple[str | None, str]] = {}
+    for each in sections():
+        if each.serves is not None:
+            by |= each.serves(beside[each.record])
+    return tuple(
+        replace(row, owner=by[row.group_id][0], start=by[row.group_id][1])
+        if row.group_id in by and row.owner_id is None
+        else row
+        for row in rows
+    )
 
 
 def ask(conn: Connection[Any], text: LiteralString, record: type[R]) -> Cursor[R]:

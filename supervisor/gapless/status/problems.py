@@ -73,7 +73,7 @@ def _unserved(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[Status
     groups = [
         (line, found[line.key])
         for line in lines
-        if line.unserved and (snapshot.members or _lag(found[line.key]))
+        if line.unserved and (_lag(found[line.key]) or (snapshot.members and not line.start))
     ]
     if len(groups) > UNSERVED_MAX:
         rows = [row for _, own in groups for row in own]
@@ -85,18 +85,21 @@ def _unserved(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[Status
         part = f"{count(line.unserved)} of {some(line.partitions, 'partition')}"
         is_all = line.unserved == line.partitions or line.mode == "queue"  # its workers take all
         of = "it" if is_all else part
-        yield _nobody(f"{line.name}: nobody works on {of}", rows, _page(line))
+        said = f"{line.name}: nobody works on {of}"
+        yield _nobody(said, rows, _page(line), line.start)
 
 
-def _nobody(said: str, rows: Sequence[Standing], page: tuple[str, ...]) -> StatusProblem:
+def _nobody(
+    said: str, rows: Sequence[Standing], page: tuple[str, ...], start: str = ""
+) -> StatusProblem:
     lag = _lag(rows)
     return StatusProblem(
         f"{said}, {count(lag)} behind" if lag else said,
-        "start gapless run with a handler of the group",
+        f"start {start or 'gapless run with a handler of the group'}",
         is_bad=lag > 0,
         page=page,
         since_s=max(row.lag_s or 0.0 for row in rows) if lag else None,
-        command="gapless run",
+        command=start or "gapless run",
     )
 
 

@@ -50,6 +50,8 @@ class StatusSection(Generic[R]):
 
     query: its stage and name. key: in documents. document: if not a list of all their fields.
     problems: those that a person should look at. metrics: the values of each metric, by labels.
+    serves: by group, the server at work on it (None: there is none) and the command that starts
+    one, for groups whose partitions no supervisor leases.
     """
 
     record: type[R]
@@ -59,6 +61,7 @@ class StatusSection(Generic[R]):
     document: Callable[[Sequence[R]], object] | None = None
     problems: Callable[[Sequence[R]], Iterable[StatusProblem]] | None = None
     metrics: Callable[[Sequence[R]], Measured] | None = None
+    serves: Callable[[Sequence[R]], Mapping[str, tuple[str | None, str]]] | None = None
 
 
 @cache

@@ -36,7 +36,8 @@ class Standing:
     finished before this one continues. paused_ts: the start of a pause; pause: by whom, why. mode:
     "ordered", or "queue": then `workers` of the group, on all machines, share it; open, in_hand
     (reserved), lapsed and finished_ahead count events: all below next_offset are finished, and
-    finished_ahead above it. in_work: sessions that handle some of the open ones now.
+    finished_ahead above it. in_work: sessions that handle some of the open ones now. start: the
+    command that serves a group which no supervisor leases; then `owner`, without a number, does.
     """
 
     group_id: str
@@ -69,6 +70,7 @@ class Standing:
     in_work: int = 0
     lapsed: int = 0
     finished_ahead: int = 0
+    start: str = ""
 
     @property
     def key(self) -> Key:
@@ -92,7 +94,8 @@ class Standing:
             served = self.workers or self.in_hand or self.in_work or not self.open
             return "shared" if served else "unserved"
         if self.owner_id is None:
-            return "unserved" if self.target_id is None else "starting"
+            ahead: State = "unserved" if self.target_id is None else "starting"
+            return ahead if self.owner is None else "working"
         if self.owner_id != self.target_id:
             return "moving"
         if not self.is_held:

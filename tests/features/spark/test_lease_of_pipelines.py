@@ -15,8 +15,11 @@ from gapless.db.locked import lock_timeout
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.pipeline import lease, position
 from gapless.features.spark.pipeline.run import Runnable, run_locked
+from gapless.log.catch_up import catch_up
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
+from gapless.status import snapshot
+from gapless.status.problems import problems
 from support.pipelines import pipeline
 from support.servers import until
 
@@ -62,6 +65,17 @@ def test_a_run_that_was_overtaken_ends_no_batch(
             position.plan_files(conn, "p", batch, [["a", "b"]])
     position.end_batch(other, "p", replace(batch, epoch=epoch))
     assert standing(other).events == 5
+
+
+def test_status_knows_the_instance_that_runs_it(run: Connection, other: Connection) -> None:
+    """A pipeline is no member: it, and not a supervisor, works on the pipeline's group."""
+    catch_up(run)
+    nobody = "pipeline.p/outbox: nobody works on it, 12 behind: start gapless pipeline run p"
+    assert [str(each) for each in problems(snapshot(run))] == []
+    lease.unlock_pipeline(run, "p")
+    assert [str(each) for each in problems(snapshot(run))] == [], "the other stands by"
+    other.close()
+    assert until(lambda: [str(each) for each in problems(snapshot(run))] == [nobody])
 
 
 @pytest.mark.parametrize("beat_ago", ["29 s", "-1 hour"], ids=["paused", "the clock was set back"])

@@ -340,6 +340,18 @@ select p.name, p.batch, p.planned, p.files
 from gapless.pipeline p
 where p.name = %(name)s
 
+-- name: in_status
+-- runner: null where no instance runs the pipeline, stands by for it, or waits to try it again.
+-- returns: gapless.features.spark.section:PipelineRunner
+select
+  p.name,
+  case
+    when gapless.pipeline_runs(p.name) or gapless.pipeline_standbys(p.name) > 0
+      then coalesce(p.runner, 'pipeline')
+  end as runner
+from gapless.pipeline p
+order by p.name
+
 -- name: pipelines
 -- returns: gapless.features.spark.pipeline.position:PipelineStanding
 select

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
+
+if TYPE_CHECKING:
+    from gapless.status.section import StatusSection
+
+
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.spark.section import SECTION
+
+    return (SECTION,)
 
 
 def _checks() -> Sequence[Check]:
@@ -20,6 +30,7 @@ SPARK = Feature(
             "gapless.features.spark.commands",
         ),
     },
+    sections=_sections,
     checks=_checks,
     ops=(
         "gapless.features.spark.ops",

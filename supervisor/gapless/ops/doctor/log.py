@@ -216,7 +216,8 @@ def partitions(patient: Patient) -> Iterator[Finding]:
     ill = stopped + [each for each in look.partitions if _is_tried(each)]
     yield from few(map(_stopped, ill), "gapless status shows all")
     yield from _paused(look)
-    unserved = sum(standing.is_troubled and standing.error is None for standing in ordered)
+    leased = [each for each in ordered if not each.start]
+    unserved = sum(each.is_troubled and each.error is None for each in leased)
     if look.members and unserved > 0:
         text = f"{quantity(unserved, 'partition')} without a worker"
         yield warning("partitions", text, "raise capacity or start another supervisor")
