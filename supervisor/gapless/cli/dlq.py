@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from datetime import timedelta
@@ -241,11 +241,20 @@ def _opened(file: str, mode: Literal["r", "x"]) -> AbstractContextManager[TextIO
 
 def _read(args: Args) -> None:
     """Read all lines, before a connection is opened."""
+    source = "standard input" if args.file == "-" else args.file
     with _opened(args.file, "r") as lines:
+        quiet = is_quiet(args) or lines.isatty()  # a person types
         try:
-            args.units = parse_units(lines, "standard input" if args.file == "-" else args.file)
+            with Steps("read", None, "line", is_quiet=quiet) as steps:
+                args.units = parse_units(_counted(lines, steps), source)
         except UnicodeDecodeError as error:
             raise UsageError(f"{args.file}: {error}: nothing was changed") from error
+
+
+def _counted(lines: Iterable[str], steps: Steps) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        yield line
+        steps.show(number)
 
 
 @command.verb(

@@ -127,7 +127,9 @@ class Steps:
             return count, rate, ""
         left_s = max(0, self._total - self._done) * took_s / (self._done - done)
         minutes, seconds = divmod(round(left_s), 60)
-        return count, rate, f"{minutes}:{seconds:02} left"
+        hours, minutes = divmod(minutes, 60)
+        clock = f"{hours}:{minutes:02}" if hours else str(minutes)
+        return count, rate, f"{clock}:{seconds:02} left"
 
     def begin(self) -> None:
         """Show the bar, once the work has lasted."""

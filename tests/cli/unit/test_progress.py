@@ -50,6 +50,12 @@ def test_the_next_of_several_works_begins_anew(clock: list[float]) -> None:
         assert steps.words() == ("100 of 300 events", "100/s", "0:02 left")
 
 
+def test_hours_are_hours(clock: list[float]) -> None:
+    with Steps("replay", 7201, "event") as steps:
+        _looks(steps, clock, 1, for_s=2)
+        assert steps.words() == ("1 of 7,201 events", "0.5/s", "4:00:00 left")
+
+
 def test_events_of_an_earlier_call_are_no_rate(clock: list[float]) -> None:
     with Steps("replay", 1000, "event", before=600) as steps:
         assert steps.words() == ("600 of 1,000 events", "", "")
