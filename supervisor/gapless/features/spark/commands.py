@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_all, server_dsn
 from gapless.cli.declare import Args, Command, Conn, flag, opt, yes
-from gapless.cli.progress import Steps
+from gapless.cli.progress import Steps, is_quiet
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.asked import on_spark, spark_conf
@@ -125,7 +125,11 @@ def _status(conn: Conn, args: Args) -> int:
 
 @command.verb("read an archive's offsets again; exit code 1 when it is not complete", "name")
 def _verify(conn: Conn, args: Args) -> int:
-    found = list(verify(conn, args.name))
+    found = []
+    with Steps("verify", None, "partition", is_quiet=is_quiet(args)) as steps:
+        for each in verify(conn, args.name):
+            found.append(each)
+            steps.show(len(found))
     listed(args, found, f"{args.name}: nothing archived yet")
     if any(each.problem is not None for each in found):
         remark(f"{args.name} is not complete: see PROBLEM")
@@ -141,7 +145,9 @@ def _verify(conn: Conn, args: Args) -> int:
     opt("--before DAY", "days before this one (default: today, in UTC)", date.fromisoformat),
 )
 def _compact(conn: Conn, args: Args) -> int:
-    done = compact_pipeline(conn, args.name, before=args.before)
+    advice = "; the same again does the rest"
+    with Steps("compact", None, "folder", advice, is_quiet=is_quiet(args)) as steps:
+        done = compact_pipeline(conn, args.name, before=args.before, tell=steps.show_of)
     return listed(
         args, done, f"{args.name}: no folder of a day that is over has two files to merge"
     )

@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date
@@ -82,20 +82,25 @@ def batches_of(name: str) -> BatchFile | None:
 
 
 def compact_pipeline(
-    conn: Connection[Any], name: str, *, before: date | None = None
+    conn: Connection[Any],
+    name: str,
+    *,
+    before: date | None = None,
+    tell: Callable[[int, int], None] = lambda *_: None,
 ) -> list[CompactedFolder]:
     """Merge the files of a pipeline in the folders of days before one, by default today in UTC.
 
-    Before: `conn` is in autocommit. The pipeline may run meanwhile; its unfinished batch is left
-    alone. Raises UsageError for one that never ran, writes no Parquet into a folder of this
-    machine, or is compacted already; GaplessError, after all other folders, for files that cannot
-    be merged.
+    Before: `conn` is in autocommit. tell: is called with the number of folders that are finished,
+    and of all. The pipeline may run meanwhile; its unfinished batch is left alone. Raises
+    UsageError for one that never ran, writes no Parquet into a folder of this machine, or is
+    compacted already; GaplessError, after all other folders, for files that cannot be merged.
     """
     root = _folder(conn, name)
     before = before or find_now(conn).astimezone(UTC).date()
     found, refused = [], []
     with compacting(conn, name), _alone(root):
-        for folder in _days(root, before):
+        folders = list(_days(root, before))
+        for number, folder in enumerate(folders, start=1):
             try:
                 _sweep(folder)
                 if done := _compact(conn, name, folder):
@@ -104,6 +109,7 @@ def compact_pipeline(
                 refused.append(f"{folder}: {error}; nothing was changed there")
             except OSError as error:
                 refused.append(f"{folder}: {error}")
+            tell(number, len(folders))
     if refused:
         raise GaplessError(
             f"pipeline {name}: {refused[0]}; {len(found)} other folders were merged, and "
