@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 AFTER_S = 0.5  # work that ends before then shows no bar
 _WINDOW_S = 10.0  # of the rate
+_RATE_MIN = 0.05  # below it, a rate of one decimal is 0.0
+_DAY_S = 86_400.0
 _NO_SCREEN = ("dumb", "unknown")
 
 
@@ -122,10 +124,12 @@ class Steps:
         began_s, done, things = self._course[0]
         took_s = max(monotonic() - began_s, 0.001)
         per_s = (self._things - things) / took_s
-        rate = f"{per_s:,.{int(per_s < 10)}f}/s" if per_s else ""
+        rate = f"{per_s:,.{int(per_s < 10)}f}/s" if per_s >= _RATE_MIN else ""
         if self._total is None or self._done <= done:
             return count, rate, ""
         left_s = max(0, self._total - self._done) * took_s / (self._done - done)
+        if left_s > _DAY_S:
+            return count, rate, "over a day left"
         minutes, seconds = divmod(round(left_s), 60)
         hours, minutes = divmod(minutes, 60)
         clock = f"{hours}:{minutes:02}" if hours else str(minutes)

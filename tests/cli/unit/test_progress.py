@@ -54,6 +54,8 @@ def test_hours_are_hours(clock: list[float]) -> None:
     with Steps("replay", 7201, "event") as steps:
         _looks(steps, clock, 1, for_s=2)
         assert steps.words() == ("1 of 7,201 events", "0.5/s", "4:00:00 left")
+        _looks(steps, clock, 1, for_s=30)
+        assert steps.words() == ("1 of 7,201 events", "", "over a day left")
 
 
 def test_events_of_an_earlier_call_are_no_rate(clock: list[float]) -> None:
