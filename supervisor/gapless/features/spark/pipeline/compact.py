@@ -111,10 +111,8 @@ def compact_pipeline(
                 refused.append(f"{folder}: {error}")
             tell(number, len(folders))
     if refused:
-        raise GaplessError(
-            f"pipeline {name}: {refused[0]}; {len(found)} other folders were merged, and "
-            f"{len(refused) - 1} were not"
-        )
+        others = f"{len(found)} other folders were merged, and {len(refused) - 1} were not"
+        raise GaplessError(f"pipeline {name}: {refused[0]}; {others}")
     return found
 
 
