@@ -171,7 +171,7 @@ function picture(values, moments, unit, { width, height, at }) {
   const xOf = (when) => MARGIN.left + ((when - first) / Math.max(1, last - first)) * (width - MARGIN.left - MARGIN.right);
   const y = (value) => height - MARGIN.bottom - (value / most) * (height - MARGIN.top - MARGIN.bottom);
   const x = (i) => xOf(moments[i]);
-  const marks = times(first, last, Math.max(2, Math.floor(width / 90)));
+  const marks = times(first, last, Math.max(1, Math.floor((width - MARGIN.left) / 80)));
   const known = (i) => at !== null && values[i][at] !== null && values[i][at] !== undefined;
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` },
     steps.map((each) => [
