@@ -218,7 +218,7 @@ function seekForm(at, scope, name) {
     const wanted = { ...scope({ partition: partition.value }), to: to.value };
     try {
       const plan = await post(`${at}/seek`, wanted);
-      show(result, moves(plan), el("p", { class: "warn" }, effect(plan)), el("div", { class: "buttons" }, action("Seek", {
+      show(result, moves(plan), el("p", { class: "warn" }, effect(plan)), isMovable(plan) && el("div", { class: "buttons" }, action("Seek", {
         question: `Move ${name}?`, text: effect(plan), danger: true, done: "moved",
       }, () => post(`${at}/seek`, { ...wanted, apply: true }))));
     } catch (error) {
@@ -228,6 +228,8 @@ function seekForm(at, scope, name) {
   return [form, result];
 }
 
+const isMovable = (plan) => !plan.some((row) => row.worker);
+
 /** The effect of a seek in words. */
 function effect(plan) {
   const sum = (of) => plan.reduce((all, row) => all + row[of], 0);
@@ -235,7 +237,7 @@ function effect(plan) {
   return [
     `${plural(sum("again"), "event")} will be handled again, ${plural(sum("skipped"), "event")} never.`,
     letters ? ` ${plural(letters, "dead letter")} will leave the queue.` : "",
-    plan.some((row) => row.worker) ? " Pause it first: while it works, nothing is moved." : "",
+    isMovable(plan) ? "" : " While a worker has it, nothing is moved: pause it, then look at the preview again.",
   ].join("");
 }
 
