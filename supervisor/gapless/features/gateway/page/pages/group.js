@@ -87,10 +87,11 @@ function stateOf(line, rows) {
   if (line.stopped) return said("bad", `Stopped${some(line.stopped)}`, since(first("error_at")), ": ", rows.find((row) => row.error).error);
   if (line.paused) return said("warn", `Paused${some(line.paused)} since `, when(first("paused_at")), `, by ${rows.find((row) => row.pause).pause}`);
   if (line.unserved) return said(line.lag ? "bad" : "warn", `No supervisor works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}: start gapless run`);
-  if (line.lag_s >= 1) return said("warn", `${behind(line)[0].toUpperCase()}${behind(line).slice(1)}; time to empty: ${catchUp(line)}`);
+  if (line.lag_s >= 1) return said("warn", `${behind(line)[0].toUpperCase()}${behind(line).slice(1)}${outlook(line)}`);
   return said("good", "Running, and up to date");
 }
 
+const outlook = (line) => (line.catch_up_s ? `, up to date in ${age(line.catch_up_s)}` : line.lag_per_s > 0 ? ", and more with each second" : "");
 const since = (at) => at && [" since ", when(at)];
 const behind = (line) => `${plural(line.lag, "event")} behind, the oldest for ${age(line.lag_s)}`;
 
