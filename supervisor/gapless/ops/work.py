@@ -24,8 +24,8 @@ class GroupWork:
     doing: in a unit, waiting for a lock, at rest, paused, stopped, nobody, shared (by the workers
     of a queue), or not visible to sessions of this role; since: from then on. In hand: one of the
     200 oldest reservations of a queue, made or renewed then, of the worker or client `member`. pid:
-    that of its session. offset: of the first unit in hand. attempts: calls of its handler. waiting: units that
-    wait for another attempt; next_attempt: the first.
+    that of its session. offset: of the first unit in hand. attempts: calls of its handler. waiting:
+    units that wait for another attempt; next_attempt: the first.
     """
 
     group: str

@@ -21,8 +21,9 @@ class GroupLine:
     """A group in one topic, its partitions added up.
 
     members: supervisors that own a partition of it, or serve the queue. unserved: partitions
-    without a member to serve them. stopped: partitions with an error. dead_letters, waiting, parked: units set aside;
-    dead_events: events of the dead ones; aside_ts: when the first unit failed. lag_s: age of the
+    without a member to serve them. stopped: partitions with an error. dead_letters, waiting,
+    parked: units set aside; dead_events: events of the dead ones; aside_ts: when the first unit
+    failed. lag_s: age of the
     oldest event it has not handled; 0 without one. handled_per_s, lag_per_s (the growth of the
     lag): None until two looks tell. lags: recent ones, oldest first. Of queues: workers on all
     machines, and events: open, in_hand (reserved), in_work (sessions that handle some now), lapsed
