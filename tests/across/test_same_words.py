@@ -203,7 +203,7 @@ def test_the_pages_words_are_the_consoles() -> None:
 # The problems of the log below, in their order: the words, and the address on the page.
 PROBLEMS = (
     (r"1 event waits without an offset, for \d+ s, and no supervisor gives any: start gapless run, or gapless gateway", ""),
-    (r"dying/orders: 1 partition stopped by an error: gapless doctor says what helps", "#/groups/dying/orders"),
+    (r"dying/orders: 1 partition stopped: retrying: x: gapless doctor says what helps", "#/groups/dying/orders"),
     (r"idle/orders: nobody works on it, 1 behind: start gapless run with a handler of the group", "#/groups/idle/orders"),
     (r"schedule nightly: its zone is gone: gapless schedule add it anew, or gapless schedule remove it", "#/later"),
     (r"1 event of topic id 77, which nobody made: gapless topics adopt 77 NAME", ""),

@@ -117,3 +117,19 @@ def test_workers_of_a_queue(conn: Connection, dsn: str) -> None:
                 until(lambda: other.execute(query, pid).fetchone() == ("Lock",), "it waits")
                 assert says("waiting for a lock")
         waits.join()
+
+
+def test_a_reservation_of_a_queue_is_in_hand(conn: Connection) -> None:
+    ops.create_group(conn, "mail", "orders", mode="queue")
+    taken = "select now(), partition_id, c_offset from gapless.take('mail', 'orders', 1, '60 s')"
+    with conn.transaction():
+        row = conn.execute(taken).fetchone()
+    assert row is not None
+    work = ops.show_work(conn, GroupPlace.parse("mail/orders"))
+    (held,) = [each for each in work if each.doing == "in hand"]
+    assert (held.partition, held.offset, held.attempts) == (row[1], row[2], 1)
+    assert held.since is not None
+    assert held.since >= row[0]
+    conn.execute("update gapless.queue_range set deadline = now() - interval '1 s'")
+    work = ops.show_work(conn, GroupPlace.parse("mail/orders"))
+    assert {each.doing for each in work} == {"shared"}

@@ -1,7 +1,8 @@
 -- name: work
 -- The occupation of each worker of a group, as far as the server shows it: a session's transaction is a batch of units,
 -- a delivery is a call of an at-least-once handler or a unit in hand of a client. Sessions of other roles show their
--- state to pg_monitor only. Workers of a queue have no partition.
+-- state to pg_monitor only. Workers of a queue have no partition; their reservations, and those of clients, are rows of
+-- their own, as of the newest renewal.
 -- returns: gapless.ops.work:GroupWork
 select
   l.group_id as "group", l.topic, l.partition_id as partition, l.owner as member, a.pid,
@@ -10,6 +11,7 @@ select
     when b.is_busy and a.wait_event_type = 'Lock' then 'waiting for a lock'
     when b.is_busy or b.is_called then 'in a unit'
     when l.paused_ts is not null then 'paused'
+    when r.mode = 'queue' then 'shared'
     when l.owner_id is null or not l.is_held then 'nobody'
     when a.state is null and m.kind = 'supervisor' then 'not visible'
     else 'at rest'
@@ -27,6 +29,7 @@ select
   w.units as waiting,
   w.next_ts as next_attempt
 from gapless.leases l
+join gapless.consumer_group r using (group_id, topic_id)
 join gapless.consumer_offsets o using (group_id, topic_id, partition_id)
 left join gapless.all_members m on m.member_id = l.owner_id
 left join pg_stat_activity a on a.pid = l.worker_pid and a.datname = current_database()
@@ -51,6 +54,18 @@ cross join lateral (
 ) b
 where l.group_id = %(group)s and (%(topic)s::text is null or l.topic = %(topic)s)
 union all
+(
+  select
+    l.group_id, t.name, l.partition_id, nullif(q.holder, ''), null, 'in hand', q.since_ts, q.first_offset, q.tries, 0,
+    null
+  from gapless.lease l
+  join gapless.topic t using (topic_id)
+  join gapless.queue_range q using (lease_no)
+  where l.group_id = %(group)s and (%(topic)s::text is null or t.name = %(topic)s) and q.deadline > now()
+  order by q.since_ts
+  limit 200
+)
+union all
 select
   %(group)s, null, null, null, a.pid,
   case
@@ -62,4 +77,4 @@ select
   coalesce(a.xact_start, a.state_change), null, null, 0, null
 from pg_stat_activity a
 where a.datname = current_database() and a.application_name = left('gapless/queue worker ' || %(group)s, 63)
-order by 2 nulls last, 3, 5
+order by 2 nulls last, 3, 8 nulls first, 5

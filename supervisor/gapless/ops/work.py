@@ -19,12 +19,13 @@ __all__ = ["GroupWork", "show_work"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWork:
-    """The worker of a partition, or one of a queue, which has no partition.
+    """The worker of a partition, or one of a queue, which has no partition, or a reservation.
 
-    doing: in a unit, waiting for a lock, at rest, paused, stopped, nobody, or not visible to
-    sessions of this role; since: from then on. pid: that of its session. offset: of
-    the first unit in hand. attempts: calls of its handler. waiting: units that wait for another
-    attempt; next_attempt: the first.
+    doing: in a unit, waiting for a lock, at rest, paused, stopped, nobody, shared (by the workers
+    of a queue), or not visible to sessions of this role; since: from then on. In hand: one of the
+    200 oldest reservations of a queue, made or renewed then, of the worker or client `member`. pid:
+    that of its session. offset: of the first unit in hand. attempts: calls of its handler. waiting:
+    units that wait for another attempt; next_attempt: the first.
     """
 
     group: str

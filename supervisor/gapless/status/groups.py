@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gapless.status.history import History
@@ -20,14 +20,14 @@ CURRENT_S = 1.0  # an event that has waited for less is in hand, not behind
 class GroupLine:
     """A group in one topic, its partitions added up.
 
-    members: supervisors that own a partition of it, or its server beside them. unserved: partitions
-    without a member to serve them. stopped: partitions with an error. dead_letters, waiting,
-    parked: units set aside; dead_events: events of the dead ones; aside_ts: when the first unit
-    failed. lag_s: age of the oldest event it has not handled; 0 without one. handled_per_s,
-    lag_per_s (the growth of the lag): None until two looks tell. lags: recent ones, oldest first.
-    start: as of a Standing. Of queues: workers on all machines, and events: open, in_hand
-    (reserved), in_work (sessions that handle some now), lapsed (reserved, past the time limit),
-    finished_ahead of an unfinished one.
+    members: supervisors that own a partition of it or serve the queue, or its server beside them.
+    unserved: partitions without a member to serve them. stopped: partitions with an error.
+    dead_letters, waiting, parked: units set aside; dead_events: events of the dead ones; aside_ts:
+    when the first unit failed. lag_s: age of the oldest event it has not handled; 0 without one.
+    handled_per_s, lag_per_s (the growth of the lag): None until two looks tell. lags: recent ones,
+    oldest first. start: as of a Standing. Of queues: workers on all machines, and events: open,
+    in_hand (reserved), in_work (sessions that handle some now), lapsed (reserved, past the time
+    limit), finished_ahead of an unfinished one.
     """
 
     group_id: str
@@ -98,7 +98,11 @@ def group_lines(snapshot: Snapshot, history: History | None = None) -> list[Grou
     rows: dict[GroupKey, list[Standing]] = defaultdict(list)
     for row in snapshot.partitions:
         rows[row.group_id, row.topic].append(row)
-    return [_line(key, own, history or History()) for key, own in sorted(rows.items())]
+    lines = [_line(key, own, history or History()) for key, own in sorted(rows.items())]
+    serve = Counter(name for member in snapshot.members for name in member.groups)
+    return [
+        replace(line, members=serve[line.name]) if line.mode == "queue" else line for line in lines
+    ]
 
 
 def laggards_first(lines: Sequence[GroupLine]) -> list[GroupLine]:

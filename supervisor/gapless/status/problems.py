@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter, itemgetter
 
+from gapless.db.schema import schema
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.section import UNROUTED_AS_PROBLEM, StatusProblem, sections
 from gapless.status.snapshot import Presence, Snapshot, Standing
@@ -18,6 +19,7 @@ from gapless.status.unsequenced import START, unsequenced
 from gapless.status.words import age, count, counted, some
 
 OLD_TRANSACTION_S = 60.0
+ERROR_MAX = 160  # characters of an error: its partition has all of them
 UNSERVED_MAX = 5  # groups that are named one by one
 END_OF_UPGRADE = "it ends when all members run the same version of gapless"
 _CONDITIONS = ("silent", "gone")
@@ -53,13 +55,14 @@ def _of_sequencer(snapshot: Snapshot) -> Iterator[StatusProblem]:
 def _stopped(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[StatusProblem]:
     for line in lines:
         if line.stopped:
-            errors = [row.error_ts for row in snapshot.partitions if row.key[:2] == line.key]
+            rows = [row for row in snapshot.partitions if row.error and row.key[:2] == line.key]
+            why = min(rows, key=_since).error or ""
             yield StatusProblem(
-                f"{line.name}: {some(line.stopped, 'partition')} stopped by an error",
+                f"{line.name}: {some(line.stopped, 'partition')} stopped: {why[:ERROR_MAX]}",
                 "gapless doctor says what helps",
                 is_bad=True,
                 page=_page(line),
-                since_s=_age(snapshot, errors),
+                since_s=_age(snapshot, (row.error_ts for row in rows)),
                 command="gapless doctor",
             )
 
@@ -213,7 +216,25 @@ def _old_transaction(snapshot: Snapshot) -> Iterator[StatusProblem]:
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         opened = f"transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"
         said = f"{server.oldest_transaction or 'a client'}: {opened}"
-        yield StatusProblem(said, "end its session", since_s=server.oldest_transaction_s)
+        since_s = server.oldest_transaction_s
+        own = (row for row in snapshot.partitions if server.oldest_transaction in _sessions(row))
+        if (row := next(own, None)) is None:
+            yield StatusProblem(said, "end its session", since_s=since_s)
+            return
+        work = f"gapless groups work {row.group_id}/{row.topic}"
+        remedy, page = f"{work} shows the unit that takes so long", ("groups", *row.key[:2])
+        yield StatusProblem(said, remedy, page=page, since_s=since_s, command=work)
+
+
+def _sessions(row: Standing) -> set[str]:
+    """Return the names of sessions of workers that may serve it."""
+    group, place = row.group_id, f"{row.group_id}/{row.topic}"
+    roles = (f"worker {place}", f"worker {place}/{row.partition_id}", f"queue worker {group}")
+    return {f"{schema()}/{role}"[:63] for role in roles}
+
+
+def _since(row: Standing) -> float:
+    return row.error_ts.timestamp() if row.error_ts else 0.0
 
 
 def _age(snapshot: Snapshot, times: Iterable[datetime | None]) -> float | None:

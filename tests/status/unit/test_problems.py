@@ -23,6 +23,13 @@ def _obstacle(kind: str, since_s: float) -> Snapshot:
     return replace(look(), obstacles=(found,))
 
 
+def _open(program: str) -> Snapshot:
+    """Return a look at a program's transaction that has been open for 90 seconds."""
+    shot = look([standing(0)])
+    server = replace(shot.server, oldest_transaction=program, oldest_transaction_s=90.0)
+    return replace(shot, server=server)
+
+
 @pytest.mark.parametrize(
     ("shot", "since_s", "command"),
     [
@@ -64,6 +71,9 @@ def _obstacle(kind: str, since_s: float) -> Snapshot:
             70,
             "",
         ),
+        (_open("gapless/worker billing/orders/0"), 90, "gapless groups work billing/orders"),
+        (_open("gapless/queue worker billing"), 90, "gapless groups work billing/orders"),
+        (_open("psql"), 90, ""),
         (_obstacle("client", 30.0), 30, ""),
         (_obstacle("clock", 30.0), None, ""),
         (_obstacle("client", 0.0), None, ""),

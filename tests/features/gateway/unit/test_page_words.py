@@ -115,7 +115,7 @@ def test_a_group_has_a_state_and_numbers_are_short() -> None:
     ]
     numbers = [0, 0.25, 999, 999.6, 1000, 1234, 12_345, 999_600, 5_600_000, 2_000_000_000]
     assert by_node("words.js", [f"m.short({each})" for each in numbers]) == [
-        *("0", "0.3", "999", "1k", "1k", "1.2k", "12k", "1M", "5.6M", "2G")
+        *("0", "0.25", "999", "1k", "1k", "1.2k", "12k", "1M", "5.6M", "2G")
     ]
 
 

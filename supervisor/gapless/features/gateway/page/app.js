@@ -19,6 +19,7 @@ import * as keys from "./pages/keys.js";
 import * as members from "./pages/members.js";
 
 const LOOK_MS = 2000;
+const SECOND_LOOK_MS = 500; // rates need two
 const main = document.getElementById("main");
 
 // A room is {name, title, key, pages}: its first word in an address, its name in the menu ("": it is
@@ -91,7 +92,7 @@ async function look() {
     }
   }
   clearTimeout(looking);
-  looking = setTimeout(look, LOOK_MS);
+  looking = setTimeout(look, found && !status ? SECOND_LOOK_MS : LOOK_MS);
   if (!found) return;
   status = withRates(found, status);
   remember(status);

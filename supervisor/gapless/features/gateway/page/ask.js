@@ -70,6 +70,7 @@ export function action(title, { question, text, fields, danger, yes = title, don
       dispatchEvent(new Event("look"));
     } catch (error) {
       tell(error.message, true);
+      if (error.status === 409) dispatchEvent(new Event("look")); // the page shows another state than the log has
     } finally {
       button.ariaDisabled = null;
     }

@@ -9,6 +9,7 @@ import { age, rate, short } from "./words.js";
 
 const RANGES = [["1h", "1 h"], ["6h", "6 h"], ["24h", "24 h"], ["72h", "72 h"]];
 const AGAIN_MS = 60_000;
+const DAY_MS = 86_400_000;
 const MARGIN = { left: 44, right: 8, top: 6, bottom: 18 };
 const ROWS = 24; // of the table for a screen reader
 
@@ -97,7 +98,15 @@ const written = (value, unit) => {
 };
 
 const moment = (at, span) =>
-  new Date(at).toLocaleString([], { ...(span > 86_400_000 && { weekday: "short" }), hour: "2-digit", minute: "2-digit" });
+  new Date(at).toLocaleString([], { ...(span > DAY_MS && { weekday: "short" }), hour: "2-digit", minute: "2-digit" });
+
+/** The number of times that an axis of so many pixels has room for. */
+const wanted = (width, span) =>
+  Math.max(1, Math.floor(width / (span > DAY_MS ? 90 : 70)), span > 2 * DAY_MS ? Math.min(3, Math.floor(width / 40)) : 0);
+
+/** A time of an axis: days have no hour. */
+const mark = (at, span) =>
+  span > 2 * DAY_MS && new Date(at).getHours() === 0 ? new Date(at).toLocaleDateString([], { weekday: "short" }) : moment(at, span);
 
 /** Lines of one unit over time. use(moments, valuesOf a field) shows them. */
 function drawing(lines, unit, signal) {
@@ -171,13 +180,13 @@ function picture(values, moments, unit, { width, height, at }) {
   const xOf = (when) => MARGIN.left + ((when - first) / Math.max(1, last - first)) * (width - MARGIN.left - MARGIN.right);
   const y = (value) => height - MARGIN.bottom - (value / most) * (height - MARGIN.top - MARGIN.bottom);
   const x = (i) => xOf(moments[i]);
-  const marks = times(first, last, Math.max(2, Math.floor(width / 90)));
+  const marks = times(first, last, wanted(width - MARGIN.left, last - first));
   const known = (i) => at !== null && values[i][at] !== null && values[i][at] !== undefined;
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` },
     steps.map((each) => [
       svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(each), y2: y(each) }),
       svg("text", { x: MARGIN.left - 6, y: y(each) + 3.5, "text-anchor": "end" }, unit === "s" ? age(each) : short(each))]),
-    marks.map((each) => svg("text", { x: xOf(each), y: height - 4, "text-anchor": xOf(each) > width - 30 ? "end" : "middle" }, moment(each, last - first))),
+    marks.map((each) => svg("text", { x: xOf(each), y: height - 4, "text-anchor": xOf(each) > width - 30 ? "end" : "middle" }, mark(each, last - first))),
     at !== null && svg("line", { class: "pointer", x1: x(at), x2: x(at), y1: MARGIN.top, y2: height - MARGIN.bottom }),
     values.map((each, i) => svg("path", { class: `line line-${i}`, d: line(each, x, y) })),
     values.map((each, i) => known(i) && svg("circle", { class: `dot line-${i}`, cx: x(at), cy: y(each[at]), r: 3 })));

@@ -6,7 +6,8 @@ const LOOKS = 300;
 export const LATE_MS = 60_000; // an answer is at most so much older than one that came before it
 const kept = new Map(); // "group/topic", or "" for the whole database => {group, topic, looks: [{at, lag, …}]}
 let newest = 0; // the moment (ms) of the last look
-const FIELDS = ["lag", "lag_s", "handled_per_s", "published_per_s", "dead_letters", "members"];
+const RATES_MS = 10_000; // a slow group handles nothing between most looks
+const FIELDS = ["current_offset", "lag", "lag_s", "handled_per_s", "published_per_s", "dead_letters", "members"];
 
 /** Keep a look, with its rates. */
 export function remember(status) {
@@ -47,14 +48,12 @@ export function withRates(status, before) {
   if (!before) return status;
   const seconds = (Date.parse(status.taken_at) - Date.parse(before.taken_at)) / 1000;
   if (!(seconds > 0)) return status;
-  const then = new Map(before.groups.map((group) => [name(group), group.current_offset]));
+  const [now, last] = [status, before].map(({ taken_at }) => Date.parse(taken_at));
   for (const group of status.groups) {
-    if (!then.has(name(group))) continue;
-    group.handled_per_s = Math.max(0, (group.current_offset - then.get(name(group))) / seconds);
-    const looks = looksOf(name(group)).filter((look) => look.at >= Date.parse(status.taken_at) - 10_000);
-    const first = looks[0];
-    if (!first || first.at >= Date.parse(status.taken_at)) continue;
-    group.lag_per_s = ((group.lag - first.lag) * 1000) / (Date.parse(status.taken_at) - first.at);
+    const first = looksOf(name(group)).find((look) => look.at >= Math.min(now - RATES_MS, last) && look.at < now);
+    if (!first) continue;
+    group.handled_per_s = (Math.max(0, group.current_offset - first.current_offset) * 1000) / (now - first.at);
+    group.lag_per_s = ((group.lag - first.lag) * 1000) / (now - first.at);
     group.catch_up_s = group.lag_per_s < 0 ? group.lag / -group.lag_per_s : null;
   }
   status.totals.published_per_s = Math.max(0, (status.totals.events - before.totals.events) / seconds);

@@ -23,7 +23,7 @@ export function ticks(most, unit, wanted = 3) {
 
 /** Times of an axis between two (ms): round ones of the reader's clock, at most `wanted`. */
 export function times(from, to, wanted = 6) {
-  const step = MINUTE * (MINUTES.find((each) => (to - from) / (each * MINUTE) <= wanted) ?? 1440);
+  const step = MINUTE * (MINUTES.find((each) => (to - from) / (each * MINUTE) <= wanted) ?? 1440 * Math.ceil((to - from) / (1440 * MINUTE * wanted)));
   const zone = new Date(from).getTimezoneOffset() * MINUTE;
   const found = [];
   for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) found.push(at);

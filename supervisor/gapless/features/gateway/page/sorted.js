@@ -10,16 +10,17 @@ const ROWS = 200; // at most, until all are asked for
  * word: for one of them. columns: {title, of, kind, hide, by: the value that it sorts by, up: ascending first}.
  * order: compares two without another wish. empty: the sentence where there is none. */
 export function sortedTable({ word, nameOf, href, columns, order, empty }) {
-  let all = [];
+  let all = null; // not known yet
   let isAll = false;
   const find = el("input", { name: "find", type: "search", placeholder: `filter ${word}s`, "aria-label": `filter ${word}s`, autocomplete: "off", spellcheck: "false" });
   const head = el("tr");
   const body = el("tbody");
-  const list = el("table", {}, el("thead", {}, head), body);
+  const list = el("table", { hidden: true }, el("thead", {}, head), body);
   const foot = el("div");
   const drawn = new Map(); // by name: {row, words}
 
   const draw = () => {
+    if (!all) return;
     const [sort, isUp] = sorting(columns);
     const wanted = find.value.trim().toLowerCase();
     const found = all.filter((each) => nameOf(each).toLowerCase().includes(wanted));

@@ -4,13 +4,13 @@ const number = new Intl.NumberFormat("en");
 
 export const count = (n) => (n === null || n === undefined ? "?" : number.format(n));
 
-export const rate = (n) => (n === null || n === undefined ? "?" : n >= 100 || n === 0 ? count(Math.round(n)) : n.toFixed(1));
+export const rate = (n) => (n === null || n === undefined ? "?" : n >= 100 || n === 0 ? count(Math.round(n)) : n < 0.1 ? String(Number(n.toPrecision(1))) : n.toFixed(1));
 
 /** A number for a narrow place: 950, 1.2k, 34k, 5.6M. */
 export function short(n) {
   if (n === null || n === undefined) return "?";
   for (const [size, sign] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (n >= size * 0.9995) return `${(n / size).toFixed(n < 9.95 * size ? 1 : 0).replace(/\.0$/, "")}${sign}`;
-  return String(Number(n.toFixed(1)));
+  return String(Number(n < 1 ? n.toPrecision(2) : n.toFixed(1)));
 }
 
 // An age below so many seconds is written in this unit with so many digits, as in status/words.py.

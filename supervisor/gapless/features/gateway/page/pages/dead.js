@@ -78,7 +78,7 @@ function selection(rows, units, wanted, changing) {
 
 const COLUMNS = [
   { title: "unit", kind: "unit", of: (unit) => el("a", { href: href(unit) }, place(unit)) },
-  { title: "state", of: (unit) => unit.state },
+  { title: "state", kind: "word", of: (unit) => unit.state },
   { title: "failed", kind: "time", hide: true, of: (unit) => when(unit.failed) },
   { title: "attempts", kind: "number", hide: true, of: (unit) => unit.attempts },
   { title: "type", kind: "place", hide: true, of: (unit) => unit.event_type },

@@ -58,8 +58,7 @@ function readers(place, parts, signal) {
   };
   const draw = () => {
     show(parts.partitions, section("Partitions", partitions(rows, work)));
-    const own = work.filter((each) => each.partition === null);
-    show(parts.workers, own.length > 0 && section("Workers", table(WORKER, own)));
+    show(parts.workers, workers(work));
     if (counted) show(parts.errors, section("Errors", stopped(rows), counted.length || !rows.some((row) => row.error) ? causes(counted, { ...place, states: OPEN }, { empty: "No unit is set aside." }) : null));
   };
   const more = () => tries(parts.errors, async () => {
@@ -85,13 +84,15 @@ function stateOf(line, rows) {
   const first = (of) => rows.map((row) => row[of]).filter(Boolean).sort()[0];
   const some = (n) => (n === line.partitions ? "" : ` in ${n} of ${plural(line.partitions, "partition")}`);
   const said = (kind, ...words) => el("p", { class: `standing ${kind}` }, words);
-  if (line.stopped) return said("bad", `Stopped${some(line.stopped)} since `, when(first("error_at")), ": ", rows.find((row) => row.error).error);
+  if (line.stopped) return said("bad", `Stopped${some(line.stopped)}`, since(first("error_at")), ": ", rows.find((row) => row.error).error);
   if (line.paused) return said("warn", `Paused${some(line.paused)} since `, when(first("paused_at")), `, by ${rows.find((row) => row.pause).pause}`);
   if (line.unserved) return said(line.lag ? "bad" : "warn", `No supervisor works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}: start gapless run`);
-  if (line.lag_s >= 1) return said("warn", `${behind(line)[0].toUpperCase()}${behind(line).slice(1)}; time to empty: ${catchUp(line)}`);
+  if (line.lag_s >= 1) return said("warn", `${behind(line)[0].toUpperCase()}${behind(line).slice(1)}${outlook(line)}`);
   return said("good", "Running, and up to date");
 }
 
+const outlook = (line) => (line.catch_up_s ? `, up to date in ${age(line.catch_up_s)}` : line.lag_per_s > 0 ? ", and more with each second" : "");
+const since = (at) => at && [" since ", when(at)];
 const behind = (line) => `${plural(line.lag, "event")} behind, the oldest for ${age(line.lag_s)}`;
 
 function figures(line, isMore) {
@@ -102,7 +103,7 @@ function figures(line, isMore) {
     [line.mode === "queue" ? "time to empty" : "catch up", catchUp(line)],
     ...(line.mode === "queue" ? [
       ["open", count(line.open)], ["in hand", count(line.in_hand)], ["waiting", count(line.waiting)], ["lapsed", count(line.lapsed)],
-      ["workers", `${count(line.workers)}, ${count(line.in_work)} at work`],
+      ["workers", `${count(line.workers)}${line.in_work ? `, ${count(line.in_work)} at work` : ""}`],
     ] : []),
     ["set aside", el("span", {}, set("dead", line.dead_letters), isMore && " at least", ", ", set("waiting", line.waiting), ", ", set("parked", line.parked))],
   ];
@@ -111,26 +112,44 @@ function figures(line, isMore) {
 /** The current errors of partitions, by their text without numbers. */
 function stopped(rows) {
   const found = Map.groupBy(rows.filter((row) => row.error), (row) => row.error.replace(/[0-9]+/g, "#"));
-  return [...found.values()].map((of) => el("p", { class: "bad" }, `${plural(of.length, "partition")} (${of.map((row) => row.partition).join(", ")}) stopped since `, when(of.map((row) => row.error_at).sort()[0]), `: ${of[0].error}`));
+  return [...found.values()].map((of) => el("p", { class: "bad" }, `${plural(of.length, "partition")} (${of.map((row) => row.partition).join(", ")}) stopped`, since(of.map((row) => row.error_at).sort()[0]), `: ${of[0].error}`));
 }
 
-const doing = (row) => el("span", {}, row.doing, row.since && [" since ", when(row.since)]);
+const doing = (row) => el("span", {}, row.doing, since(row.since));
 const WORKER = [{ title: "session", kind: "number", of: (row) => row.pid }, { title: "work", of: doing }];
+const IN_HAND = [
+  { title: "event", kind: "unit", of: (row) => el("a", { href: address(["topics", row.topic, row.partition, row.offset]) }, `${row.partition}@${row.offset}`) },
+  { title: "holder", of: (row) => row.member },
+  { title: "since, or renewed", kind: "time", of: (row) => when(row.since) },
+  { title: "attempt", kind: "number", of: (row) => count(row.attempts) },
+];
+const isInHand = (row) => row.doing === "in hand";
+
+/** The workers of a queue, and the events in their hands: sessions rest while calls without a transaction last. */
+function workers(work) {
+  const held = work.filter(isInHand).sort((a, b) => Date.parse(a.since) - Date.parse(b.since));
+  const sessions = work.filter((row) => row.partition === null && !(held.length && row.doing === "at rest"));
+  return [
+    sessions.length > 0 && section("Workers", table(WORKER, sessions)),
+    held.length > 0 && section("In hand", table(IN_HAND, held)),
+  ];
+}
 
 function partitions(rows, work) {
-  const by = Object.fromEntries(work.filter((each) => each.partition !== null).map((each) => [each.partition, each]));
+  const isShared = rows[0]?.mode === "queue"; // all workers take from each partition
+  const by = Object.fromEntries(work.filter((each) => each.partition !== null && !isInHand(each)).map((each) => [each.partition, each]));
   const columns = [
     { title: "partition", kind: "number", of: (row) => row.partition },
-    { title: "member", of: (row) => row.member || "nobody" },
-    { title: "session", kind: "number", hide: true, of: (row) => by[row.partition]?.pid },
-    { title: "work", of: (row) => work.length > 0 && occupation(row, by[row.partition]) },
+    !isShared && { title: "member", of: (row) => row.member || "nobody" },
+    !isShared && { title: "session", kind: "number", hide: true, of: (row) => by[row.partition]?.pid },
+    !isShared && { title: "work", of: (row) => work.length > 0 && occupation(row, by[row.partition]) },
     { title: "current offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
     { title: "log end offset", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
     { title: "lag", kind: "number", of: (row) => count(row.lag) },
     { title: "behind", kind: "number", of: (row) => (row.lag ? age(row.lag_s) : "–") },
     { title: "dead", kind: "number", of: (row) => count(row.dead_letters) },
-    { title: "state", of: (row) => el("span", { class: row.error ? "bad" : ["unserved", "lost", "paused"].includes(row.state) ? "warn" : null }, row.state) },
-  ];
+    { title: "state", kind: "word", of: (row) => el("span", { class: row.error ? "bad" : ["unserved", "lost", "paused"].includes(row.state) ? "warn" : null }, row.error ? "stopped" : row.state) },
+  ].filter(Boolean);
   const needy = [...rows].sort((a, b) => !!b.error - !!a.error || b.lag - a.lag || a.partition - b.partition);
   return table(columns, needy);
 }
@@ -138,9 +157,10 @@ function partitions(rows, work) {
 /** The work of a partition: its unit and attempt, the time of the next one, the reason why it waits. */
 function occupation(row, work) {
   if (!work) return row.pause ? `paused by ${row.pause}` : "–";
+  const at = row.error ? row.current_offset : work.offset; // the first one that is not handled
   return el("span", {},
     row.error || (row.pause ? `${work.doing === "paused" ? "" : `${work.doing}, `}paused by ${row.pause}` : doing(work)),
-    work.offset !== null && ` at offset ${count(work.offset)}`, work.attempts > 1 && `, attempt ${count(work.attempts)}`,
+    at !== null && [" at offset ", el("a", { href: address(["topics", row.topic, row.partition, at]) }, count(at))], work.attempts > 1 && `, attempt ${count(work.attempts)}`,
     row.waits_for.length > 0 && `; after ${row.waits_for.join(", ")}`,
     work.waiting > 0 && [`; ${plural(work.waiting, "unit")} to retry, the next at `, when(work.next_attempt)]);
 }
@@ -199,7 +219,7 @@ function seekForm(at, scope, name) {
     const wanted = { ...scope({ partition: partition.value }), to: to.value };
     try {
       const plan = await post(`${at}/seek`, wanted);
-      show(result, moves(plan), el("p", { class: "warn" }, effect(plan)), el("div", { class: "buttons" }, action("Seek", {
+      show(result, moves(plan), el("p", { class: "warn" }, effect(plan)), isMovable(plan) && el("div", { class: "buttons" }, action("Seek", {
         question: `Move ${name}?`, text: effect(plan), danger: true, done: "moved",
       }, () => post(`${at}/seek`, { ...wanted, apply: true }))));
     } catch (error) {
@@ -209,6 +229,8 @@ function seekForm(at, scope, name) {
   return [form, result];
 }
 
+const isMovable = (plan) => !plan.some((row) => row.worker);
+
 /** The effect of a seek in words. */
 function effect(plan) {
   const sum = (of) => plan.reduce((all, row) => all + row[of], 0);
@@ -216,7 +238,7 @@ function effect(plan) {
   return [
     `${plural(sum("again"), "event")} will be handled again, ${plural(sum("skipped"), "event")} never.`,
     letters ? ` ${plural(letters, "dead letter")} will leave the queue.` : "",
-    plan.some((row) => row.worker) ? " Pause it first: while it works, nothing is moved." : "",
+    isMovable(plan) ? "" : " While a worker has it, nothing is moved: pause it, then look at the preview again.",
   ].join("");
 }
 

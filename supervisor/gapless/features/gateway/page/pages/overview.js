@@ -12,6 +12,7 @@ import { age, byNeed, catchUp, count, name, plural, rate, stateOf } from "../wor
 export default { name: "", title: "Overview", key: "o", pages: { 0: overview } };
 
 const PROBLEMS = 12;
+const LATE_S = 60; // more is not well, though nothing else is known
 const CHARTS = [
   { of: "published_per_s", title: "published", unit: "/s" },
   { of: "handled_per_s", title: "handled", unit: "/s" },
@@ -39,14 +40,17 @@ function overview({ main, signal }) {
 function verdict({ problems, groups, topics }) {
   const level = (each) => (each.is_bad ? "bad" : "warn");
   const behind = groups.filter((group) => group.lag > 0).length;
+  const [last] = [...groups].sort((a, b) => (b.lag_s || 0) - (a.lag_s || 0));
+  const isLate = last?.lag_s >= LATE_S;
   const well = !topics.length ? "All is well; there is no topic yet"
+    : isLate ? ["Nothing is broken, but ", el("a", { href: href(last) }, name(last)), ` is ${age(last.lag_s)} behind`]
     : behind ? `All is well; ${plural(behind, "group")} at work` : "All is well; nothing waits";
   const lines = problems.slice(0, PROBLEMS).map((each) => el("li", {},
     el("span", { class: `state ${level(each)}` }, el("span", { class: "words" }, each.problem)),
     el("span", { class: "since quiet" }, each.since_s === null ? "" : `for ${age(each.since_s)}`),
     el("span", { class: "remedy" }, remedyOf(each))));
   if (problems.length > PROBLEMS) lines.push(el("li", { class: "more quiet" }, `and ${count(problems.length - PROBLEMS)} more: gapless status`));
-  return el("section", { class: `verdict ${problems.length ? level(problems[0]) : "good"}`, id: "verdict", "aria-label": "verdict" },
+  return el("section", { class: `verdict ${problems.length ? level(problems[0]) : isLate ? "warn" : "good"}`, id: "verdict", "aria-label": "verdict" },
     el("strong", {}, problems.length ? `${plural(problems.length, "thing")} to look at` : well),
     !topics.length && el("p", { class: "remedy" }, remedyOf({ remedy: "gapless topics create orders makes one", command: "gapless topics create orders", page: [] })),
     lines.length > 0 && el("ul", {}, lines));
