@@ -79,6 +79,7 @@ function standing(topic, found, status) {
   const { partition, offset } = found.event;
   const takesSome = new Set((status ? [...(status.filters || []), ...(status.subscribed || [])] : []).filter((each) => each.topic === topic).map((each) => each.group));
   const state = (each) => {
+    if (each.state === "skipped") return el("span", { class: "warn" }, "passed by a seek");
     if (each.unit !== null && each.state !== "handled")
       return el("a", { class: each.state === "dead" ? "bad" : "warn", href: address(["dead", each.group, topic, partition, each.unit]) }, each.state === "dead" ? `dead letter (${each.letter})` : `waits for another attempt`);
     if (each.state === "before") return el("span", { class: "quiet" }, "before its start");
