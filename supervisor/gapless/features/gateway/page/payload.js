@@ -8,7 +8,7 @@ export const SHOWN_CHARACTERS = 100_000; // of a payload, until somebody wants a
 const SHORT_CHARACTERS = 160;
 const LEAF_CHARACTERS = 1_000;
 const BRANCHES = 200; // of a node, at a time
-const TEXT_CHARACTERS = 1_000_000; // of a text, at a time: a browser needs minutes for the layout of 15 million
+const TEXT_CHARACTERS = 200_000; // of a text, at a time: a browser stands still for the layout of 15 million
 const TURNS = /[\u202a-\u202e\u2066-\u2069]/g; // characters that turn the direction of others
 
 /** JSON as text, in which no character hides others; of a payload that is nested too deep for JavaScript a sentence. */
@@ -103,6 +103,6 @@ function leaf(value) {
   const text = written(value);
   if (text.length <= LEAF_CHARACTERS) return el("code", {}, text);
   const made = el("code", {}, text.slice(0, LEAF_CHARACTERS), " … ");
-  const all = () => show(made, text);
+  const all = () => made.replaceWith(inPieces(text));
   return [made, el("button", { type: "button", onclick: (event) => (event.target.remove(), all()) }, `show all ${bytes(text.length)}`)];
 }
