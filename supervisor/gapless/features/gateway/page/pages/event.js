@@ -115,5 +115,5 @@ function unit(each) {
     ` ${plural(each.events, "event")} `, (each.event_types || []).join(", "), " ",
     each.asked_for && el("span", { class: "good" }, "this transaction "),
     each.cause && each.detached && el("span", { class: "quiet" }, `caused by ${each.cause} (${each.detached}) `),
-    el("ul", {}, each.groups.map((group) => el("li", {}, el("span", { class: "quiet" }, `${group.group}: ${group.state}`), group.published.length > 0 && el("ul", {}, group.published.map(unit))))));
+    el("ul", {}, each.groups.map((group) => el("li", {}, el("span", { class: "quiet" }, `${group.group}: ${group.state === "handled" ? "handled or passed" : group.state}`), group.published.length > 0 && el("ul", {}, group.published.map(unit))))));
 }
