@@ -27,11 +27,12 @@ _LOOK_MAX = 5_000  # events on each side, for another one of the same key
 class EventInGroup:
     """An event in a group. state: handled, pending, or set aside: dead or waiting.
 
-    state also: before (the group began after the event), or unplaced (the group has no offset in
-    the partition). next_offset: the offset that the group handles next; None: it has none.
+    state also: before (the group began after the event), skipped (the newest seek over it went
+    forward; known as long as the audit is kept), or unplaced (the group has no offset in the
+    partition). next_offset: the offset that the group handles next; None: it has none.
     behind: events from that one to this one; 0: it has passed it. unit: the first offset of the
-    unit that was set aside, if it was. letter, reason: of its dead letter. attempts: calls that
-    ended.
+    unit that was set aside, if it was. letter: the state of its dead letter. reason: of that, or
+    the seek. attempts: calls that ended.
     """
 
     group: str

@@ -50,8 +50,14 @@ def test_the_newest_events_are_there_and_new_ones_come(
     assert len(rows(page, 51)) == 51
     page.click("button:text-is('Continue')")
     assert rows(page, 52)[:2] == ['"late"', WRITTEN]
+    page.locator("main tbody tr").last.scroll_into_view_if_needed()
+    put(conn, NewEvent(payload="later", key="k"))  # the rows that somebody reads do not move
+    shows(page, "1 new event, shown at the top of the list")
+    assert rows(page, 52)[0] == '"late"'
+    page.keyboard.press("Home")
+    assert rows(page, 53)[0] == '"later"'
     page.click("button:text-is('Older events')")
-    assert rows(page, 62)[-1] == "0"
+    assert rows(page, 63)[-1] == "0"
     assert page.locator("button:text-is('Older events')").count() == 0
     page.press("main tbody tr", "Enter")
     shows(page, "Payload")

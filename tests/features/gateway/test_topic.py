@@ -54,10 +54,10 @@ def test_an_event_has_its_neighbours_and_its_state_in_each_group(
     sequence(conn)
     conn.execute("select gapless.create_group('behind', 'orders')")
     conn.execute("select gapless.create_group('queue', 'orders', mode => 'queue')")
-    for group in ("later", "moved", "lost"):
+    for group in ("later", "skips", "returns", "lost"):
         ops.create_group(conn, group, "orders", start=ops.Point.parse("latest"))
-    ops.seek(conn, ops.GroupPlace(group="moved"), ops.Point.parse("earliest"))
-    ops.seek(conn, ops.GroupPlace(group="moved"), ops.Point.parse("latest"))
+    for group, to in ("skips", "earliest"), ("skips", "latest"), ("returns", "earliest"):
+        ops.seek(conn, ops.GroupPlace(group=group), ops.Point.parse(to))
     conn.execute("delete from gapless.consumer_offsets where group_id = 'lost'")
 
     @gapless.handler(topic="orders", group="billing")
@@ -80,7 +80,9 @@ def test_an_event_has_its_neighbours_and_its_state_in_each_group(
     assert groups["billing"]["unit"] == dead.offset == offsets[1]
     assert groups["behind"]["state"] == groups["queue"]["state"] == "pending"
     assert groups["behind"]["behind"] == offsets[1]
-    assert [groups[each]["state"] for each in ("later", "moved")] == ["before", "handled"]
+    assert [groups[each]["state"] for each in ("later", "skips")] == ["before", "skipped"]
+    assert "sought from 1 to " in groups["skips"]["reason"]
+    assert (groups["returns"]["state"], groups["returns"]["reason"]) == ("pending", None)
     assert (groups["lost"]["state"], groups["lost"]["behind"]) == ("unplaced", None)
     oldest = operated.get(f"{at}/1").json()
     newest = operated.get(f"{at}/{max(offsets)}").json()

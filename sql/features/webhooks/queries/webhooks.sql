@@ -2,7 +2,7 @@
 -- returns: gapless.features.webhooks.ops:WebhookInfo
 select w.name, w.topic, w.url, w.secrets, w.event_types, w.condition as "where", w.params, w.rate, w.concurrency,
   w.keeps_order, w.retry_delays_s, w.paused, w.pause_reason, w.lag, w.waiting, w.dead, w.is_run, w.delivered, w.failed,
-  w.last_error, w.last_ts as last_at, w.circuit_ts as circuit_open_since, w.shared
+  w.last_error, w.last_ts as last_at, w.circuit_ts as circuit_open_since, w.shared, w.trouble
 from gapless.webhooks w
 where (%(name)s::text is null or w.name = %(name)s)
   and (%(after)s::text is null or w.name > %(after)s)

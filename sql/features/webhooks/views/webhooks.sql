@@ -38,7 +38,8 @@ select
   s.circuit_ts,
   w.added_by,
   w.added_ts,
-  w.shared
+  w.shared,
+  (select min(l.error) from gapless.lease l where l.group_id = g.group_id and l.topic_id = g.topic_id) as trouble
 from gapless.webhook w
 join gapless.topic t using (topic_id)
 join gapless.webhook_state s on s.name = w.name

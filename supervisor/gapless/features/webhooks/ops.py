@@ -46,7 +46,8 @@ class WebhookInfo:
     seconds late. last_error: why the last request failed; None: it did not. circuit_open_since: the
     time since which only one request in 30 seconds is made, because those before failed; None: all
     are made. shared: whether it shares the group webhooks-TOPIC; lag then includes the events that
-    wait in the log for it alone.
+    wait in the log for it alone. trouble: the error with which a partition of its group, own or
+    shared, stands; None: there is none.
     """
 
     name: str
@@ -72,6 +73,7 @@ class WebhookInfo:
     last_at: datetime | None = field(metadata={"only_json": True})
     circuit_open_since: datetime | None
     shared: bool = field(metadata={"only_json": True})
+    trouble: str | None = field(metadata={"only_json": True})
 
     @property
     def group(self) -> str:

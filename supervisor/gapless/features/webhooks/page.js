@@ -17,7 +17,8 @@ function state(webhook) {
   const say = (level, text) => el("span", { class: level }, text);
   if (webhook.paused) return say("warn", webhook.pause_reason ? `paused: ${webhook.pause_reason}` : "paused");
   if (!webhook.is_run) return say("warn", "no supervisor delivers: gapless run --webhooks");
-  return webhook.circuit_open_since ? say("bad", "its requests fail: tried again by itself") : say("good", "delivers");
+  if (webhook.circuit_open_since) return say("bad", "its requests fail: tried again by itself");
+  return webhook.trouble ? say("bad", `stands: ${webhook.trouble}`) : say("good", "delivers");
 }
 
 function webhooks({ main, signal }) {

@@ -8,11 +8,13 @@ export const SHOWN_CHARACTERS = 100_000; // of a payload, until somebody wants a
 const SHORT_CHARACTERS = 160;
 const LEAF_CHARACTERS = 1_000;
 const BRANCHES = 200; // of a node, at a time
+const TEXT_CHARACTERS = 200_000; // of a text, at a time: a browser stands still for the layout of 15 million
+const TURNS = /[\u202a-\u202e\u2066-\u2069]/g; // characters that turn the direction of others
 
-/** JSON as text; of a payload that is nested too deep for JavaScript a sentence. */
+/** JSON as text, in which no character hides others; of a payload that is nested too deep for JavaScript a sentence. */
 function written(value, indent) {
   try {
-    return JSON.stringify(value, null, indent) ?? "null";
+    return (JSON.stringify(value, null, indent) ?? "null").replace(TURNS, (each) => `\\u${each.charCodeAt().toString(16)}`);
   } catch (error) {
     if (error instanceof RangeError) return "(nested too deep to be shown as text)";
     throw error;
@@ -38,7 +40,7 @@ export function payload(event, all) {
     ];
   const body = el("div", { class: "payload" });
   const isTree = isBranch(event.payload);
-  const views = { Tree: () => tree(event.payload, true), Text: () => el("pre", { tabindex: "0" }, written(event.payload, 2)) };
+  const views = { Tree: () => tree(event.payload, true), Text: () => inPieces(written(event.payload, 2)) };
   const choose = (name) => {
     show(body, views[name]());
     for (const each of buttons) each.setAttribute("aria-pressed", String(each.textContent === name));
@@ -55,6 +57,18 @@ export function payload(event, all) {
       copyButton("Copy payload", () => written(event.payload))),
     body,
   ];
+}
+
+/** A text whose end is shown piece by piece. */
+function inPieces(text) {
+  const made = el("pre", { tabindex: "0" });
+  const more = (from) => {
+    const to = from + TEXT_CHARACTERS;
+    made.append(text.slice(from, to));
+    if (to < text.length) made.append(el("button", { type: "button", onclick: (event) => (event.target.remove(), more(to)) }, `${bytes(text.length - to)} more`));
+  };
+  more(0);
+  return made;
 }
 
 /** Whether a value has parts; a number that is kept as it was written has none. */
@@ -89,6 +103,6 @@ function leaf(value) {
   const text = written(value);
   if (text.length <= LEAF_CHARACTERS) return el("code", {}, text);
   const made = el("code", {}, text.slice(0, LEAF_CHARACTERS), " … ");
-  const all = () => show(made, text);
+  const all = () => made.replaceWith(inPieces(text));
   return [made, el("button", { type: "button", onclick: (event) => (event.target.remove(), all()) }, `show all ${bytes(text.length)}`)];
 }

@@ -79,6 +79,7 @@ function standing(topic, found, status) {
   const { partition, offset } = found.event;
   const takesSome = new Set((status ? [...(status.filters || []), ...(status.subscribed || [])] : []).filter((each) => each.topic === topic).map((each) => each.group));
   const state = (each) => {
+    if (each.state === "skipped") return el("span", { class: "warn" }, "passed by a seek");
     if (each.unit !== null && each.state !== "handled")
       return el("a", { class: each.state === "dead" ? "bad" : "warn", href: address(["dead", each.group, topic, partition, each.unit]) }, each.state === "dead" ? `dead letter (${each.letter})` : `waits for another attempt`);
     if (each.state === "before") return el("span", { class: "quiet" }, "before its start");
@@ -114,5 +115,5 @@ function unit(each) {
     ` ${plural(each.events, "event")} `, (each.event_types || []).join(", "), " ",
     each.asked_for && el("span", { class: "good" }, "this transaction "),
     each.cause && each.detached && el("span", { class: "quiet" }, `caused by ${each.cause} (${each.detached}) `),
-    el("ul", {}, each.groups.map((group) => el("li", {}, el("span", { class: "quiet" }, `${group.group}: ${group.state}`), group.published.length > 0 && el("ul", {}, group.published.map(unit))))));
+    el("ul", {}, each.groups.map((group) => el("li", {}, el("span", { class: "quiet" }, `${group.group}: ${group.state === "handled" ? "handled or passed" : group.state}`), group.published.length > 0 && el("ul", {}, group.published.map(unit))))));
 }

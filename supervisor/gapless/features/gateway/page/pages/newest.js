@@ -10,7 +10,7 @@ import { count, plural } from "../words.js";
 
 const PAGE = 50;
 const ROWS = 1_000; // at most; the oldest ones go first
-const ARRIVED = 200; // events between two drawings
+const ARRIVED = 200; // events between two drawings; of more, the newest
 const DRAW_MS = 250;
 const SHORT_CHARACTERS = 200;
 const NO_OFFSET = "999999999999999999";
@@ -51,7 +51,7 @@ export function newest(topic, given, signal) {
   const columns = [
     { title: "place", kind: "time", of: (event) => el("a", { href: address(["topics", topic, event.partition, event.offset]) }, ofPlace(event)) },
     { title: "published", kind: "time", of: (event) => when(event.created_ts) },
-    { title: "key", of: (event) => event.key ?? event.host_id },
+    { title: "key", kind: "key", of: (event) => event.key ?? event.host_id },
     { title: "type", kind: "place", of: (event) => event.event_type },
     { title: "payload", of: short },
   ];
@@ -61,17 +61,24 @@ export function newest(topic, given, signal) {
   const foot = el("div");
   const list = { body, columns, topic, rows: new Map(), older: new Map() };
   const arrived = []; // and not drawn yet
+  let skipped = 0; // events before those, for which there was no room
   let told = "";
   let isRead = false; // the newest ones are there
   let drawing = 0;
   const isPaused = () => pause.getAttribute("aria-pressed") === "true";
-  const say = () => show(state, isPaused() ? `paused, ${plural(arrived.length, "new event")}` : told);
+  const isAway = () => body.getBoundingClientRect().top < 0; // the reader is below the newest rows, which must not move
+  const say = () => {
+    const waiting = plural(skipped + arrived.length, "new event");
+    show(state, isPaused() ? `paused, ${waiting}` : isAway() && arrived.length ? `${waiting}, shown at the top of the list` : told);
+  };
   const draw = () => {
     drawing = 0;
     if (!isRead || signal.aborted) return;
-    if (!isPaused()) {
+    if (!isPaused() && !isAway()) {
+      if (skipped) body.prepend(el("tr", {}, el("td", { class: "quiet", colspan: columns.length }, `${plural(skipped, "event")} came too fast to be listed here: a filter finds them`)));
+      skipped = 0;
       for (const event of arrived.splice(0)) add(list, event, true);
-      while (body.rows.length > ROWS) drop(list, body.lastChild.event);
+      while (body.rows.length > ROWS) drop(list, body.lastChild);
     }
     say();
     ending(list, foot, more);
@@ -97,6 +104,7 @@ export function newest(topic, given, signal) {
     draw();
   });
   const isLive = mayGrow(given);
+  if (isLive) addEventListener("scroll", () => arrived.length && (drawing ||= setTimeout(draw, DRAW_MS)), { signal, passive: true });
   show(foot, el("p", { class: "quiet" }, "reading …"));
   begin();
   return [filters(topic, given), isLive && el("div", { class: "buttons follows" }, pause, state), el("table", { class: "cards" }, head(columns), body), foot];
@@ -114,7 +122,10 @@ export function newest(topic, given, signal) {
         const event = exact(each.data);
         if (given.key && (event.key ?? event.host_id) !== given.key) return;
         arrived.push(event);
-        if (arrived.length > ARRIVED) drop(list, arrived.shift());
+        if (arrived.length > (isPaused() || isAway() ? ROWS : ARRIVED)) {
+          arrived.shift();
+          skipped++;
+        }
         drawing ||= setTimeout(draw, DRAW_MS);
       }, (text) => {
         told = text;
@@ -136,11 +147,12 @@ function add({ body, columns, topic, rows }, event, isNew) {
   else body.append(row);
 }
 
-/** Let go of an event: the next page of older ones has it. */
-function drop({ older, rows }, event) {
-  older.set(event.partition, Math.max(older.get(event.partition) || 0, event.offset + 1));
-  rows.get(ofPlace(event))?.remove();
-  rows.delete(ofPlace(event));
+/** Let go of the last row: the next page of older ones has its event. */
+function drop({ older, rows }, row) {
+  row.remove();
+  if (!row.event) return; // of events that were not listed
+  older.set(row.event.partition, Math.max(older.get(row.event.partition) || 0, row.event.offset + 1));
+  rows.delete(ofPlace(row.event));
 }
 
 /** The end of the list: more events, or their absence. */

@@ -101,7 +101,8 @@ function altering(topic) {
     done: "altered",
   }, async ({ partitions, compaction, ...rest }) => {
     const settings = { ...given(rest), ...COMPACTION[compaction] };
-    if (Object.keys(settings).length || !partitions) await post(`${path("topics", topic)}/alter`, settings);
+    if (!Object.keys(settings).length && !partitions) throw new Error(`Every field was empty, so topic ${topic} stays as it is.`);
+    if (Object.keys(settings).length) await post(`${path("topics", topic)}/alter`, settings);
     if (partitions) await post(`${path("topics", topic)}/alter`, { partitions: Number(partitions) }); // in a transaction of its own
   });
 }
@@ -197,7 +198,7 @@ function factsOf(topic, status) {
   const checked = (status.checked || []).find((each) => each.topic === topic);
   const expiring = (status.expiring || []).filter((each) => status.groups.some((group) => group.group === each.group && group.topic === topic));
   return [
-    ["schemas", checked ? `${plural(checked.types, "type")} of events: gapless schemas list ${topic}` : "payloads are not checked"],
+    ["schemas", checked ? checked.types.map((type, i) => [i ? ", " : "", el("a", { href: address(["schemas", topic, type]) }, type === "*" ? "* (all others)" : type)]) : "payloads are not checked"],
     ["groups that expire", expiring.length ? expiring.map((each) => `${each.group} in ${age(each.left_s)}`).join(", ") : "–"],
     ["the log is held by", status.held.length ? status.held.join("; ") : "nothing"],
   ];
