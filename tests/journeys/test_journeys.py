@@ -22,15 +22,11 @@ from gapless.features.gateway.serve import ServeSpec, make_server
 from gapless.features.gateway.sessions import Sessions
 from gapless.features.metrics.serve import open_socket
 from gapless.lease import hold
-from gapless.settings import Settings
-from gapless.worker.board import Board
 from gapless.worker.leased import Leased
-from gapless.worker.service import Shared
-from gapless.worker.spec import WorkerSpec
-from gapless.worker.wakeup import Wakeup
 from journeys.table import Row, changed, classes, say, table, twice
 from journeys.trail import Trail, trail
-from support.turn import terms, turn
+from support.leased import lease_no, shared
+from support.turn import turn
 from support.world import Group, World, make_handler
 
 EVENTS = 10
@@ -163,7 +159,9 @@ def test_a_redrive(world: World, group: Group, report: Report) -> None:
 def test_an_acquire(world: World, report: Report) -> None:
     group = world.group()
     hold.release(group.conn, group.assignment, lease_no(group))
-    leased = Leased(desk(group), group.assignment.partition, lease_no(group))
+    leased = Leased(
+        shared(group, make_handler(nothing)), group.assignment.partition, lease_no(group)
+    )
     with trail() as found:
         while not leased.is_owned:
             assert leased.turn() is None
@@ -255,29 +253,3 @@ def test_a_class_name_has_one_meaning() -> None:
 
 def nothing(unit: Unit, conn: Connection[Any]) -> None:
     """Handle a unit."""
-
-
-def lease_no(group: Group) -> int:
-    (found,) = (each.lease_no for each in group.member.leases())
-    return found
-
-
-def desk(group: Group) -> Shared:
-    """What a worker of this partition alone has."""
-    worker = make_handler(nothing)
-    spec = WorkerSpec(
-        dsn=group.world.dsn,
-        supervisor_pid=0,
-        close_fds=(),
-        slot=0,
-        settings=Settings(zombie_after_ms=60_000),
-        partition=group.assignment.partition,
-        lease_no=lease_no(group),
-        partitions_max=1,
-        is_auto=False,
-        member_id=group.member.member_id,
-        handler=worker,
-        terms=terms(worker),
-        former_end="",
-    )
-    return Shared(spec, group.conn, Board(1), Wakeup())

@@ -5,6 +5,7 @@ All is compared with what SQL reads at once. Nothing is written but where the lo
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -13,23 +14,22 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
-from gapless.log import ranges, search, tail
 from gapless.log.event import NewEvent
 from gapless.log.filter import ALL, Filter, filter_of
 from gapless.log.publish import publish
 from gapless.log.ranges import bounds_of, read_range
 from gapless.log.search import EventSearch, search_events
 from gapless.log.sequence import sequence
-from gapless.log.tail import Entry, Tail, choose_partitions, partitions_of
+from gapless.log.tail import Entry, SlicePace, Tail, choose_partitions, partitions_of
 from gapless.log.topics import Topic, ensure_topic
 
 # Runs of the sequencer: keys of their events.
-RUNS = ("aabcab", "c", "bbbabca", "abcdefabcdef", "aab")
+RUNS = ("aabcab", "c", "bbbabca", "abcdef" * 110, "aab")  # several slices in each partition
 ODD = filter_of(["odd"])
 READ = (
     "select p, r.c_offset, r.message_id, coalesce(r.key, r.host_id), r.event_type, r.transaction_id,"
     " r.created_ts from generate_series(0, %(count)s - 1) p,"
-    " gapless.read(%(topic)s, p, 1, 1000) r order by r.message_id"
+    " gapless.read(%(topic)s, p, 1, 10000) r order by r.message_id"
 )
 At = tuple[int, int]
 
@@ -91,23 +91,13 @@ def world(shared: Log) -> Iterator[Log]:
         yield shared
 
 
-@pytest.fixture(params=[None, 2], ids=["large", "two"])
-def slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int | None:
-    """How many events a slice has at most, if not as many as ever."""
-    if request.param is not None:
-        monkeypatch.setattr(tail, "_SLICE_EVENTS_MAX", request.param)
-        monkeypatch.setattr(tail, "_SLICES_BYTES_MAX", 1)
-        monkeypatch.setattr(search, "_SLICE_EVENTS", request.param)
-    return request.param  # type: ignore[no-any-return]
-
-
 def places(entries: Iterator[Entry] | list[Entry]) -> list[At]:
     return [(entry.partition, entry.offset) for entry in entries]
 
 
 @pytest.mark.parametrize("first", [1, 2])
 @pytest.mark.parametrize("start", [1, 3, 99])
-def test_from_an_offset(world: Log, slices: int | None, start: int, first: int) -> None:
+def test_from_an_offset(world: Log, start: int, first: int) -> None:
     world.begin(first)
     reader = Tail(world.conn, world.topic, [0, 1, 2])
     reader.start_at(start)
@@ -118,11 +108,9 @@ def test_from_an_offset(world: Log, slices: int | None, start: int, first: int) 
 @pytest.mark.parametrize("only", [ALL, ODD], ids=["all", "odd"])
 @pytest.mark.parametrize("key", [None, "a", "nobody"])
 @pytest.mark.parametrize("first", [1, 4])
-def test_the_newest(
-    world: Log, slices: int | None, key: str | None, only: Filter, first: int
-) -> None:
+def test_the_newest(world: Log, key: str | None, only: Filter, first: int) -> None:
     world.begin(first)
-    for count in (0, 1, 3, 50):
+    for count in (0, 1, 3, 600):
         reader = Tail(world.conn, world.topic, [0, 1, 2], key=key, only=only)
         reader.start_behind(count)
         wanted = world.at(key=key, only=only, first=first)
@@ -137,15 +125,15 @@ def test_the_newest(
             ]
 
 
-def test_who_stops_reading_goes_on_behind_what_was_read(world: Log, slices: int | None) -> None:
+def test_who_stops_reading_goes_on_behind_what_was_read(world: Log) -> None:
     reader = Tail(world.conn, world.topic, [0, 1, 2])
     found: list[At] = []
-    for count in (1, 3, 5, 100):
+    for count in (1, 3, 500, 10_000):
         found += places(islice(reader.read(), count))
     assert found == world.at()
 
 
-def test_some_partitions_and_others_later(world: Log, slices: int | None) -> None:
+def test_some_partitions_and_others_later(world: Log) -> None:
     (one, *rest) = world.partitions
     reader = Tail(world.conn, world.topic, [one])
     assert places(reader.read()) == [each for each in world.at() if each[0] == one]
@@ -185,9 +173,7 @@ def test_which_partitions(world: Log) -> None:
 @pytest.mark.parametrize("only", [ALL, ODD], ids=["all", "odd"])
 @pytest.mark.parametrize("key", [None, "a", "nobody"])
 @pytest.mark.parametrize("first", [1, 4])
-def test_a_search(
-    world: Log, slices: int | None, key: str | None, only: Filter, first: int
-) -> None:
+def test_a_search(world: Log, key: str | None, only: Filter, first: int) -> None:
     world.begin(first)
     wanted = world.at(key=key, only=only, first=first)[::-1]
     searched = {each for each in world.at(first=first) if key is None or wanted}
@@ -204,12 +190,13 @@ def test_a_search(
             assert not found.is_complete
 
 
-def test_a_search_looks_at_so_many_at_most(world: Log, slices: int | None) -> None:
+def test_a_search_looks_at_so_many_at_most(world: Log) -> None:
     every = len(world.rows)
-    for most in (0, 1, 3, 8, every, every + 1):
-        found = search_events(world.conn, world.topic, EventSearch(), look_max=most)
-        largest = slices or every
-        assert min(most, every) <= found.looked_at < max(most, 1) + largest
+    for most in (0, 1, 500, 501, every, every + 1):
+        found = search_events(
+            world.conn, world.topic, EventSearch(only=filter_of(["none"])), look_max=most
+        )
+        assert min(most, every) <= found.looked_at < max(most, 1) + 500
         assert found.is_complete == (found.looked_at == every or most > every), most
 
 
@@ -222,17 +209,20 @@ def test_a_search_by_transaction_and_time(
     earliest = None if since is None else world.rows[since][6]
     latest = None if until is None else world.rows[until][6]
     wanted = EventSearch(transaction_id=own, since=earliest, until=latest)
-    assert places(list(search_events(world.conn, world.topic, wanted).entries)) == [
-        (row[0], row[1])
-        for row in reversed(world.rows)
-        if own in (None, row[5])
-        and (earliest is None or row[6] >= earliest)
-        and (latest is None or row[6] <= latest)
-    ]
+    assert (
+        places(list(search_events(world.conn, world.topic, wanted).entries))
+        == [
+            (row[0], row[1])
+            for row in reversed(world.rows)
+            if own in (None, row[5])
+            and (earliest is None or row[6] >= earliest)
+            and (latest is None or row[6] <= latest)
+        ][:100]
+    )
 
 
 @pytest.mark.parametrize("only", [ALL, ODD], ids=["all", "odd"])
-def test_a_range(world: Log, only: Filter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_range(world: Log, only: Filter) -> None:
     partition = world.partitions[0]
     offsets = [offset for number, offset in world.at() if number == partition]
     wanted = [offset for number, offset in world.at(only=only) if number == partition]
@@ -246,41 +236,46 @@ def test_a_range(world: Log, only: Filter, monkeypatch: pytest.MonkeyPatch) -> N
         ]
         assert found.next_offset == end
         assert all(each.payload for each in found.entries)
-    monkeypatch.setattr(tail, "_SLICE_EVENTS_MAX", 1)
-    monkeypatch.setattr(ranges, "SlicePace", _OneByOne)
     at = first
     seen: list[int] = []
     while at < stop:
         one = read_range(world.conn, "orders", partition, range(at, stop), bytes_max=1, only=only)
         seen += [each.offset for each in one.entries]
-        assert len(one.entries) <= 1
+        assert len(one.entries) <= 10
         assert one.next_offset > at
         at = one.next_offset
     assert seen == wanted
 
 
-class _OneByOne(tail.SlicePace):
-    def __init__(self, bytes_max: int) -> None:
-        super().__init__(bytes_max)
-        self.events = 1
+def sizes(entries: list[Entry]) -> list[int]:
+    return [len(each.payload or "") + len(each.headers or "") + 200 for each in entries]
 
 
-@pytest.mark.parametrize("bytes_max", [416, 417, 433, 650])
-def test_a_range_ends_with_enough_text(
-    world: Log, bytes_max: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tail, "_SLICE_EVENTS_MAX", 1)
-    monkeypatch.setattr(ranges, "SlicePace", _OneByOne)
-    partition = max(world.partitions, key=[row[0] for row in world.rows].count)
-    whole = read_range(world.conn, "orders", partition, range(1, 6), bytes_max=1_000_000).entries
-    found = read_range(world.conn, "orders", partition, range(1, 6), bytes_max=bytes_max)
-    expected, size = 0, 0
-    while size < bytes_max and expected < len(whole):
-        one = whole[expected]
-        size += len(one.payload or "") + len(one.headers or "") + 200
-        expected += 1
-    assert len(found.entries) == expected
-    assert found.next_offset == 1 + expected
+def test_a_range_ends_with_enough_text(world: Log) -> None:
+    """Slices of 10, 20, 40 events, as long as they are small."""
+    partition = world.partitions[0]
+    read = partial(read_range, world.conn, "orders", partition, range(1, 51))
+    whole = read(bytes_max=1_000_000).entries
+    ten, thirty = sum(sizes(whole)[:10]), sum(sizes(whole)[:30])
+    ends = {1: 10, ten: 10, ten + 1: 20, 5 * ten: 50, thirty: 30}
+    for bytes_max, count in ends.items():
+        found = read(bytes_max=bytes_max)
+        assert (len(found.entries), found.next_offset) == (count, count + 1), bytes_max
+
+
+def test_slices_are_smaller_while_their_events_are_large(world: Log) -> None:
+    entries = list(islice(Tail(world.conn, world.topic, [world.partitions[0]]).read(), 10))
+    size = sum(sizes(entries))
+    for bytes_max, events in (
+        (size * 4, 10), (size * 4 + 1, 20), (size, 10), (size - 1, 9), (size * 2 // 3, 6), (1, 1),
+    ):  # fmt: skip
+        pace = SlicePace(bytes_max)
+        pace.adapt(entries)
+        assert pace.events == events, bytes_max
+    pace = SlicePace(1 << 30)
+    for _ in range(9):
+        pace.adapt(entries)
+    assert pace.events == 500
 
 
 def test_bounds(world: Log) -> None:

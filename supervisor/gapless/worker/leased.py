@@ -88,18 +88,15 @@ class Leased:
             if service.is_dropped and not self.going_on:
                 return self._let_go()
             following = self._state.turn()
-        except psycopg.Error as error:
-            service.require_session(error)
-            if is_transient(error) or is_revoked(error):
-                service.try_later(error, self._state.assignment)
-                return None
-            log.exception("%s: worker crashed", self.partition)
-        except GaplessError as error:
-            service.require_session(error)
-            log.error("%s: %s", self.partition, error)  # noqa: TRY400 - one line for people
         except Exception as error:
             service.require_session(error)
-            log.exception("%s: worker crashed", self.partition)
+            if isinstance(error, psycopg.Error) and (is_transient(error) or is_revoked(error)):
+                service.try_later(error, self._state.assignment)
+                return None
+            if isinstance(error, GaplessError):
+                log.error("%s: %s", self.partition, error)  # noqa: TRY400 - one line for people
+            else:
+                log.exception("%s: worker crashed", self.partition)
         else:
             if isinstance(following, ExitCode):
                 return following

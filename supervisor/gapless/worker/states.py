@@ -170,7 +170,6 @@ class Working:
         try:
             done = self._step()
         except HoleError as error:
-            self._service.require_session(error)
             self._service.stop_at_hole(error, self.assignment)
             return self
         except BlockedError as error:

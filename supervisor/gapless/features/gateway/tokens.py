@@ -29,9 +29,6 @@ from gapless.features.gateway.problem import Problem
 
 log = logging.getLogger("gapless.gateway")
 
-FRESH_S = 300.0  # the age at which keys are read again
-AGAIN_S = 10.0  # between two attempts, however many tokens name an unknown key
-STALE_S_MAX = 3_600.0  # the age at which keys are used no longer, if they cannot be read again
 FETCH_S_MAX = 5.0
 BYTES_MAX = 262_144  # of a set of keys
 _CHARACTERS_MAX = 16_384  # of a token
@@ -101,10 +98,17 @@ class Tokens:
 
 
 class KeyRing:
-    """The public keys of an issuer by kid; read again when they are old, or a kid is new."""
+    """The public keys of an issuer by kid; read again when they are old, or a kid is new.
 
-    def __init__(self, where: str) -> None:
+    fresh_s: the age at which they are read again; stale_s: at which they are used no longer.
+    again_s: the time between two attempts, however many tokens name an unknown key.
+    """
+
+    def __init__(
+        self, where: str, *, fresh_s: float = 300.0, again_s: float = 10.0, stale_s: float = 3_600.0
+    ) -> None:
         self._where = where
+        self._fresh_s, self._again_s, self._stale_s = fresh_s, again_s, stale_s
         self._keys: dict[str | None, Key] = {}
         self._read_s = -math.inf  # monotonic: the time of the last read
         self._tried_s = -math.inf
@@ -117,11 +121,11 @@ class KeyRing:
         A token with a known key does not wait.
         """
         age_s = monotonic() - self._read_s
-        if age_s > STALE_S_MAX or self._of(kid) is None:
+        if age_s > self._stale_s or self._of(kid) is None:
             await self._read_again()
-        elif age_s > FRESH_S and (self._reading is None or self._reading.done()):
+        elif age_s > self._fresh_s and (self._reading is None or self._reading.done()):
             self._reading = asyncio.ensure_future(self._read_again())
-        if monotonic() - self._read_s > STALE_S_MAX:
+        if monotonic() - self._read_s > self._stale_s:
             raise Problem(
                 503, "the keys of the issuer cannot be read now", headers={"Retry-After": "5"}
             )
@@ -135,7 +139,7 @@ class KeyRing:
     async def _read_again(self) -> None:
         """Read the keys, unless an attempt was made a moment ago."""
         async with self._lock:
-            if monotonic() - self._tried_s < AGAIN_S:
+            if monotonic() - self._tried_s < self._again_s:
                 return
             self._tried_s = monotonic()
             try:
