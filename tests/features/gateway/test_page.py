@@ -14,6 +14,7 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
 from support.browser import IN_BROWSER, fits_a_phone, go, goes_to, shows, yes
+from support.fleet import until
 
 pytestmark = IN_BROWSER
 HOSTILE = (
@@ -132,8 +133,18 @@ def test_pause_seek_with_a_preview_resume(
     page: Any, dead: ops.GroupPlace, conn: Connection
 ) -> None:
     go(page, "#/groups/billing/orders", "Partitions")
+    held: list[tuple[Any, Any]] = []
+    page.route("**/v1/status?*", lambda route: held.append((route, route.fetch())))
+    with page.expect_request("**/v1/status?*"):
+        page.evaluate("dispatchEvent(new Event('look'))")
+    until(lambda: page.title() and held, "a look before the change is read")
+    page.unroute("**/v1/status?*")
     yes(page, "Pause …", reason="bad deploy")
     shows(page, "bad deploy")
+    for route, answer in held:
+        route.fulfill(response=answer)
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    assert "bad deploy" in page.inner_text("main"), "an older answer came after a newer one"
     page.set_viewport_size({"width": 400, "height": 800})
     page.click("button:text-is('Seek …')")
     page.fill("input[name=to]", "earliest")

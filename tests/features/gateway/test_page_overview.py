@@ -41,7 +41,12 @@ def test_a_problem_has_an_age_a_way_and_a_command(page: Any, conn: Connection) -
     assert re.search(r"lunch\s*for [\d.]+(ms|s|m)", lines.nth(1).inner_text())
     shows(page, "nobody", "tr .state.bad")
     shows(page, "paused", "tr .state.warn")
-    page.click("#verdict li:nth-child(2) button.copy")
+    page.hover("#verdict li:nth-child(2) button.copy")
+    page.mouse.down()
+    with page.expect_response("**/v1/status?*"):  # it draws no button anew while one is pressed
+        page.evaluate("dispatchEvent(new Event('look'))")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    page.mouse.up()
     shows(page, "copied: gapless resume resting", "#toast")
     assert page.evaluate("navigator.clipboard.readText()") == "gapless resume resting"
     page.click("#verdict a:has-text('start gapless run')")
