@@ -203,7 +203,7 @@ def test_a_search_leads_to_a_page(open_page: Callable[..., Any]) -> None:
     page.get_by_role("combobox", name="Search").fill("a queue in 10 minutes")
     page.locator("a[role=option][href*='/start/queue/']").first.click()
     page.wait_for_url(lambda url: "/start/queue/" in str(url))
-    assert "A queue in 10 minutes" in page.inner_text("h1")
+    page.locator("h1", has_text="A queue in 10 minutes").wait_for()
 
 
 def _contrast(pair: str) -> float:

@@ -19,6 +19,13 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 
+_TURN = """where => new Promise((done) => {
+  const before = location.href;
+  addEventListener("hashchange", done, { once: true });
+  location.hash = where;
+  if (location.href === before) done();
+})"""
+
 
 @contextmanager
 def chromium() -> Iterator[Any]:
@@ -79,13 +86,19 @@ def shows(page: Any, text: str | re.Pattern[str], where: str = "main") -> None:
 
 
 def goes_to(page: Any, where: str) -> None:
-    """Wait until the address ends so."""
+    """Wait until the address ends so, and its page is there."""
     page.wait_for_url(lambda url: str(url).endswith(where))
+    page.evaluate("new Promise((done) => setTimeout(done))")  # `hashchange` comes after the address
+
+
+def turn_to(page: Any, where: str) -> None:
+    """Set the address; return when no page before it is there."""
+    page.evaluate(_TURN, where)
 
 
 def go(page: Any, where: str, *wanted: str) -> str:
     """Go to a page of it; return the text that is shown once all that is wanted is there."""
-    page.evaluate("where => { location.hash = where }", where)
+    turn_to(page, where)
     for text in wanted:
         shows(page, text)
     return str(page.inner_text("main"))
@@ -99,6 +112,6 @@ def yes(page: Any, button: str, **fields: str) -> None:
     page.click("dialog button[value=yes]")
 
 
-def fits_a_phone(page: Any) -> bool:
-    """Tell whether the page needs no sideways scrolling."""
-    return bool(page.evaluate("document.scrollingElement.scrollWidth") <= 400)
+def fits_a_phone(page: Any) -> None:
+    """Wait until the page needs no sideways scrolling: charts follow the width in the next frames."""
+    page.wait_for_function("() => document.scrollingElement.scrollWidth <= 400")

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
+from support.browser import turn_to
 from support.fleet import until
 
 Shape = tuple[str, int]
@@ -49,7 +50,7 @@ class Visitor:
             self.page.goto("about:blank")
             self.page.goto(f"{self.url}/{where}")
         else:
-            self.page.evaluate("where => { location.hash = where }", where)
+            turn_to(self.page, where)
         self.settles()
 
     def settles(self) -> None:
@@ -57,7 +58,8 @@ class Visitor:
         self.page.wait_for_selector("main :is(h1, h2, #verdict, .empty)")
 
         def is_quiet() -> bool:
-            self.page.wait_for_timeout(30)  # the events of playwright come only here
+            # The events of playwright come only here; by the page's own clock: what it had to do was done.
+            self.page.evaluate("new Promise((done) => setTimeout(done, 30))")
             return not self._under_way
 
         until(is_quiet, "all is read", within=lambda: str([each.url for each in self._under_way]))

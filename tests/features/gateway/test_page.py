@@ -14,6 +14,7 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
 from support.browser import IN_BROWSER, fits_a_phone, go, goes_to, shows, yes
+from support.fleet import until
 
 pytestmark = IN_BROWSER
 HOSTILE = (
@@ -54,8 +55,8 @@ def test_what_is_hostile_is_text(page: Any, dead: ops.GroupPlace, conn: Connecti
     go(page, "#/topics/orders", "Filter")
     page.fill("input[name=key]", HOSTILE)
     page.click("button:text-is('Filter')")
-    page.wait_for_selector("main table td")
-    assert HOSTILE in page.inner_text("main")
+    shows(page, "key: ", ".chips")
+    shows(page, HOSTILE, "main tbody td")
     go(page, f"#/groups/{HOSTILE.replace('/', '%2F')}/orders", "no such group")
     go(page, "#/<script>", "no such page")
 
@@ -106,6 +107,7 @@ def test_an_event_that_nobody_edits_stays_as_it_was_written(
     drain(dsn, take)
     go(page, address(ops.list_units(conn, ops.DlqFilter(group="billing"))[0].place), "Traceback")
     page.click("button:has-text('Edit and redrive')")
+    page.locator("dialog textarea").nth(1).wait_for()
     edited, other = page.locator("dialog textarea").all()
     assert "123456789.123456789" in other.input_value()
     edited.fill('{"mended": 1.50}')
@@ -131,14 +133,22 @@ def test_pause_seek_with_a_preview_resume(
     page: Any, dead: ops.GroupPlace, conn: Connection
 ) -> None:
     go(page, "#/groups/billing/orders", "Partitions")
+    held: list[tuple[Any, Any]] = []
+    page.route("**/v1/status?*", lambda route: held.append((route, route.fetch())), times=1)
+    page.evaluate("dispatchEvent(new Event('look'))")
+    until(lambda: page.title() and held, "a look before the change is read")
     yes(page, "Pause …", reason="bad deploy")
     shows(page, "bad deploy")
+    for route, answer in held:
+        route.fulfill(response=answer)
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    assert "bad deploy" in page.inner_text("main"), "an older answer came after a newer one"
     page.set_viewport_size({"width": 400, "height": 800})
     page.click("button:text-is('Seek …')")
     page.fill("input[name=to]", "earliest")
     page.click("button:has-text('Preview')")
     page.wait_for_selector("td[data-title='handled again']")
-    assert fits_a_phone(page)
+    fits_a_phone(page)
     offset = "select min(next_offset) from gapless.consumer_offsets where group_id = 'billing'"
     yes(page, "Seek")
     shows(page, "moved", "#toast")

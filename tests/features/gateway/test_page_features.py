@@ -10,6 +10,7 @@ from psycopg import Connection
 
 import gapless
 from gapless import ops
+from gapless.features.gateway import examine
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from support.browser import IN_BROWSER, go, shows, yes
@@ -58,7 +59,10 @@ def test_each_page_shows_its_data(page: Any, filled: None) -> None:
         go(page, where, *wanted)
 
 
-def test_the_doctor_examines_on_demand(page: Any, operated: Client) -> None:
+def test_the_doctor_examines_on_demand(
+    page: Any, operated: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examine, "FRESH_S", 600.0)  # on a busy machine as well
     go(page, "#/doctor", "No examination yet")
     page.click("button:text-is('Examine now')")
     shows(page, "start one: gapless run")
@@ -99,7 +103,7 @@ def test_a_schedule_is_added_and_events_are_cancelled(
     page.fill("details input[name=zone]", "UTC")
     page.fill("details input[name=payload]", '{"n": 1}')
     shows(page, "next:", "#times")
-    assert page.locator("#times time, #times").count() >= 1
+    assert page.locator("#times time").count() >= 1
     assert [each.name for each in ops.list_schedules(conn)] == ["nightly"], "a look adds nothing"
     yes(page, "Add")
     shows(page, "30 * * * *")
@@ -125,7 +129,7 @@ def test_a_payload_is_checked(page: Any, filled: None) -> None:
         ('{"n": 1.5}', "", "It fits version 2"),
         ('{"n": 1.5}', "1", "It does not fit version 1: /n"),
         ('{"n": "x"}', "", "a publisher is refused: /n"),
-        ("{", "", "It does not fit"),
+        ("{", "", "a publisher is refused: the payload"),
     ):
         page.fill("textarea", payload)
         page.fill("input[name=version]", version)

@@ -8,7 +8,7 @@ from psycopg import Connection
 from gapless import ops
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from support.browser import IN_BROWSER, fits_a_phone, goes_to, shows
+from support.browser import IN_BROWSER, fits_a_phone, go, goes_to, shows
 
 pytestmark = IN_BROWSER
 
@@ -31,6 +31,7 @@ def test_a_problem_has_an_age_a_way_and_a_command(page: Any, conn: Connection) -
     for group in ("billing", "resting"):
         ops.create_group(conn, group, "orders")
     ops.pause(conn, ops.GroupPlace(group="resting"), reason="lunch")
+    shows(page, "lunch", "#verdict")
     shows(page, "2 things to look at", "#verdict")
     lines = page.locator("#verdict li")
     nobody = (
@@ -40,7 +41,12 @@ def test_a_problem_has_an_age_a_way_and_a_command(page: Any, conn: Connection) -
     assert re.search(r"lunch\s*for [\d.]+(ms|s|m)", lines.nth(1).inner_text())
     shows(page, "nobody", "tr .state.bad")
     shows(page, "paused", "tr .state.warn")
-    page.click("#verdict li:nth-child(2) button.copy")
+    page.hover("#verdict li:nth-child(2) button.copy")
+    page.mouse.down()
+    with page.expect_response("**/v1/status?*"):  # it draws no button anew while one is pressed
+        page.evaluate("dispatchEvent(new Event('look'))")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    page.mouse.up()
     shows(page, "copied: gapless resume resting", "#toast")
     assert page.evaluate("navigator.clipboard.readText()") == "gapless resume resting"
     page.click("#verdict a:has-text('start gapless run')")
@@ -109,11 +115,11 @@ def test_a_chart_is_read_by_keyboard_and_its_range_is_in_the_address(page: Any) 
 
 def test_the_menu_of_a_phone_and_a_page_that_is_stale(page: Any) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
-    assert not page.is_visible("#pages a")
+    page.locator("#pages a").first.wait_for(state="hidden")
     page.click("#menu")
     page.click("#pages a:text-is('Topics')")
     shows(page, "orders")
-    assert not page.is_visible("#pages a")
+    page.locator("#pages a").first.wait_for(state="hidden")
     page.click("#menu")
     page.keyboard.press("Escape")
     assert page.get_attribute("#menu", "aria-expanded") == "false"
@@ -122,9 +128,9 @@ def test_the_menu_of_a_phone_and_a_page_that_is_stale(page: Any) -> None:
     page.click(".trail a:text-is('Topics')")
     goes_to(page, "#/topics")
     for where in ("#/", "#/server"):
-        page.evaluate("where => { location.hash = where }", where)
+        go(page, where)
         page.wait_for_selector("main h2")
-        assert fits_a_phone(page), where
+        fits_a_phone(page)
     page.route("**/v1/status?*", lambda route: route.abort())
     shows(page, re.compile(r"Stale since .*: the gateway does not answer"), "#stale")
     shows(page, "does not answer", "#connection")

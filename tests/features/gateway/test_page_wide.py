@@ -172,9 +172,8 @@ def test_a_key_is_asked_for_in_the_page_which_goes_on(
         assert page.evaluate("document.activeElement.name") == "key"
         enter(page, f"{reader.key}x")
         shows(page, "the key counts not")
-        page.evaluate("location.hash = '#/topics/orders'")
-        shows(page, "Sign in")  # no other way leads past it
-        page.evaluate("location.hash = '#/groups/billing/orders'")
+        go(page, "#/topics/orders", "Sign in")  # no other way leads past it
+        go(page, "#/groups/billing/orders", "Sign in")
         enter(page, reader.key)
         shows(page, "Partitions")
         assert page.evaluate("document.cookie + JSON.stringify({ ...sessionStorage })") == "{}"
@@ -185,12 +184,13 @@ def test_a_key_is_asked_for_in_the_page_which_goes_on(
         assert page.get_attribute("#account .caller", "title").endswith("may: read:*")
         stream = "new Promise((done) => { new EventSource('/v1/topics/orders/stream').onopen = () => done('live') })"
         assert page.evaluate(stream) == "live"
-        page.click("#account button:text-is('Sign out')")
+        with page.expect_event("load"):
+            page.click("#account button:text-is('Sign out')")
         shows(page, "Sign in")
         assert gateway.get("/v1/session").json()["caller"] is None
         enter(page, operator.key)
         shows(page, "billing/orders")
-        page.evaluate("location.hash = '#/groups/billing/orders'")
+        go(page, "#/groups/billing/orders")
         page.wait_for_selector("main button:has-text('Pause')")
         assert page.locator("#account button:text-is('read-only')").count() == 0
         page.reload()

@@ -15,24 +15,35 @@ const query = (parameters) => {
   return given.length ? "?" + new URLSearchParams(given) : "";
 };
 
+// An answer has elements drawn anew, and a click is lost when its element goes between press and release: it waits so long.
+let [released, release] = [null, () => {}];
+addEventListener("pointerdown", ({ button }) => {
+  if (button) return;
+  release();
+  released = new Promise((done) => (release = done));
+});
+for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => setTimeout(release)); // after the click
+
+/** Return the text of an answer. */
 async function call(method, where, parameters, body, signal) {
   const headers = body === undefined ? {} : { "content-type": "application/json" };
   const init = { method, headers, signal, body: typeof body === "string" ? body : JSON.stringify(body) };
   const answer = await fetch(where + query(parameters), init);
-  if (answer.ok) return answer;
-  const problem = await answer.json().catch(() => ({}));
+  const text = await answer.text();
+  await released;
+  if (answer.ok) return text;
+  const problem = await new Response(text).json().catch(() => ({}));
   throw new Refused(answer.status, problem.detail || problem.title || `${answer.status} ${answer.statusText}`);
 }
 
-/** Read a document; null when there is nothing (204). */
-export async function get(where, parameters, signal) {
-  const answer = await call("GET", where, parameters, undefined, signal);
-  return answer.status === 204 ? null : answer.json();
-}
+const parsed = (text) => (text ? JSON.parse(text) : null); // null: 204
+
+/** Read a document; null when there is nothing. */
+export const get = async (where, parameters, signal) => parsed(await call("GET", where, parameters, undefined, signal));
 
 /** The same, of events: numbers in their payloads stay as they were written. */
 export async function getEvents(where, parameters, signal) {
-  return exact(await (await call("GET", where, parameters, undefined, signal)).text());
+  return exact(await call("GET", where, parameters, undefined, signal));
 }
 
 /** Parse JSON, but leave a number as it was written where JavaScript has no such number: 2^53 + 1, 1.50 (pure). */
@@ -48,11 +59,7 @@ export function exact(text) {
 }
 
 /** Change something. body: a document, or its JSON text, which is sent as it is written. */
-export async function post(where, body = {}, parameters) {
-  const answer = await call("POST", where, parameters, body);
-  const text = await answer.text();
-  return text ? JSON.parse(text) : null;
-}
+export const post = async (where, body = {}, parameters) => parsed(await call("POST", where, parameters, body));
 
 let known = { caller: null, scopes: [], asks_keys: false, operates: true }; // the gateway refuses in any case
 
@@ -74,10 +81,7 @@ export async function readSession(answer = get("/v1/session")) {
 export const enter = (key) => readSession(post("/v1/session", { key }));
 
 /** Have it forget the key. */
-export async function leave() {
-  await call("DELETE", "/v1/session");
-  await readSession();
-}
+export const leave = () => call("DELETE", "/v1/session");
 
 /** Read a stream of server-sent events until the signal ends it: of EventSource, no refusal says its reason. Resumes where it was. */
 export async function stream(where, parameters, onEvent, onState, signal) {

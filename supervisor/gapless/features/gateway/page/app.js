@@ -78,7 +78,9 @@ function show() {
 }
 
 let looking = 0;
+let looks = 0;
 async function look() {
+  const number = ++looks; // the answer to an older look may come after that to a newer one, and counts not then
   clearTimeout(looking);
   const has = partitionsOf(location.hash);
   let found = null;
@@ -86,12 +88,13 @@ async function look() {
     try {
       found = { ...(await get("/v1/status", { partitions: has })), has };
     } catch (error) {
+      if (number !== looks) return;
       const isOut = error instanceof Refused && error.status === 401;
       sayStale(isOut ? "signed out" : error instanceof Refused ? error.message : "the gateway does not answer");
       if (isOut && (await signIn(error.message))) return look();
     }
   }
-  clearTimeout(looking);
+  if (number !== looks) return;
   looking = setTimeout(look, found && !status ? SECOND_LOOK_MS : LOOK_MS);
   if (!found) return;
   status = withRates(found, status);

@@ -11,13 +11,19 @@ export function when(text) {
   return el("time", { datetime: utc, title: `${utc.slice(0, 19).replace("T", " ")} UTC` }, at.toLocaleString());
 }
 
+/** The same read, one after the other: no older answer comes after a newer one. It does not throw. */
+export function inTurn(read) {
+  let reads = Promise.resolve();
+  return (...given) => (reads = reads.then(() => read(...given)));
+}
+
 /** A page that reads documents now and after each change: parts are [heading, address, draw, query]; one that cannot
  * be read says why. before: elements that stay. */
 export function reading({ main, signal }, title, parts, ...before) {
   const body = el("div");
   if (title) main.append(el("h1", {}, title));
   main.append(...before.filter(Boolean), body);
-  const load = async () => {
+  const load = inTurn(async () => {
     const made = await Promise.all(parts.map(async ([heading, where, draw, query = {}, read = get]) => {
       try {
         return section(heading, draw(await read(where, query, signal)));
@@ -26,7 +32,7 @@ export function reading({ main, signal }, title, parts, ...before) {
       }
     }));
     if (!signal.aborted) show(body, made);
-  };
+  });
   addEventListener("look", load, { signal });
   load();
 }
@@ -42,8 +48,7 @@ export function paging(signal, where, wanted, { columns, next, href, empty, more
   const state = el("div");
   let last = null;
   let isAdding = false; // a second click would bring the same page again
-  let reads = Promise.resolve(); // one after the other: no page comes behind rows that a newer read took away
-  const read = async (isNext) => {
+  const read = inTurn(async (isNext) => {
     try {
       const found = await get(where, { ...wanted(), limit: ROWS, ...(isNext ? next(last) : {}) }, signal);
       const made = found.map((each) => el("tr", { "data-href": href && href(each), tabindex: href ? "0" : null }, cells(columns, each)));
@@ -57,11 +62,11 @@ export function paging(signal, where, wanted, { columns, next, href, empty, more
       if (!signal.aborted) show(state, el("p", { class: "bad" }, error.message));
     }
     if (isNext) isAdding = false;
-  };
+  });
   const load = (isNext) => {
     if (isNext && isAdding) return;
     isAdding ||= isNext;
-    reads = reads.then(() => read(isNext));
+    read(isNext);
   };
   button.onclick = () => load(true);
   addEventListener("look", () => load(false), { signal });

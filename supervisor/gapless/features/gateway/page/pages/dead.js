@@ -5,7 +5,7 @@ import { get, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, section, show, table } from "../dom.js";
 import { chips, filterForm } from "../filter.js";
-import { when } from "../reading.js";
+import { inTurn, when } from "../reading.js";
 import { count, plural } from "../words.js";
 import { causes, OPEN } from "./causes.js";
 import { letter } from "./letter.js";
@@ -30,7 +30,7 @@ function dead({ main, query, signal }) {
   const wanted = { states: "dead", ...filter };
   const skip = Math.max(0, Number(from) || 0);
   const [counted, list, outcome] = [el("div"), el("div"), el("div")];
-  const load = async () => {
+  const load = inTurn(async () => {
     try {
       const [rows, units] = await Promise.all([
         get("/v1/dlq/summary", { ...wanted, by }, signal), get("/v1/dlq", { ...wanted, limit: PAGE, skip }, signal),
@@ -40,7 +40,7 @@ function dead({ main, query, signal }) {
     } catch (error) {
       if (!signal.aborted) show(list, el("p", { class: "bad" }, error.message));
     }
-  };
+  });
   const follow = following(outcome, { group: wanted.group, topic: wanted.topic }, signal);
   addEventListener("look", load, { signal });
   main.append(...[el("h1", {}, "Dead letters"), filterForm([...FIELDS, { name: "states", title: "state", options: STATES }], wanted, (given) => address(["dead"], { cause: asked.cause, by: asked.by, ...given })),

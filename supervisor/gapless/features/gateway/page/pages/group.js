@@ -5,7 +5,7 @@ import { get, path, post } from "../api.js";
 import { action, tell } from "../ask.js";
 import { historyChart } from "../chart.js";
 import { el, facts, section, show, table } from "../dom.js";
-import { when } from "../reading.js";
+import { inTurn, when } from "../reading.js";
 import { age, catchUp, count, plural, rate } from "../words.js";
 import { causes, OPEN } from "./causes.js";
 
@@ -61,13 +61,13 @@ function readers(place, parts, signal) {
     show(parts.workers, workers(work));
     if (counted) show(parts.errors, section("Errors", stopped(rows), counted.length || !rows.some((row) => row.error) ? causes(counted, { ...place, states: OPEN }, { empty: "No unit is set aside." }) : null));
   };
-  const more = () => tries(parts.errors, async () => {
+  const more = inTurn(() => tries(parts.errors, async () => {
     due = Date.now() + CAUSES_MS;
     counted = await get("/v1/dlq/summary", { ...place, states: OPEN, limit: 20 }, signal);
     const takes = (await get("/v1/groups", {}, signal)).find((each) => each.group === place.group && each.topic === place.topic)?.takes;
     show(parts.filter, section("Filter", filter(place, takes)));
     draw();
-  });
+  }));
   addEventListener("look", more, { signal });
   return async (found) => {
     rows = found;

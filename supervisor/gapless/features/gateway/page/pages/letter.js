@@ -5,7 +5,7 @@ import { exact, get, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, facts, section, show } from "../dom.js";
 import { payload } from "../payload.js";
-import { when } from "../reading.js";
+import { inTurn, when } from "../reading.js";
 import { count, plural } from "../words.js";
 import { OPEN } from "./causes.js";
 
@@ -13,13 +13,13 @@ export function letter({ main, parts, signal }) {
   const place = `${parts[0]}/${parts[1]}/${parts[2]}@${parts[3]}`;
   const body = el("div", {}, el("p", { class: "quiet" }, "reading …"));
   main.append(el("h1", {}, place), body);
-  const load = async () => {
+  const load = inTurn(async () => {
     try {
       show(body, details(await get("/v1/dlq/unit", { place }, signal), place));
     } catch (error) {
       if (!signal.aborted) show(body, el("p", { class: error.status === 404 ? "empty" : "bad" }, error.status === 404 ? "It is not set aside any more." : error.message));
     }
-  };
+  });
   addEventListener("look", load, { signal });
   load();
 }

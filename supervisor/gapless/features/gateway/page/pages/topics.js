@@ -6,7 +6,7 @@ import { action } from "../ask.js";
 import { historyChart } from "../chart.js";
 import { el, facts, show, table } from "../dom.js";
 import { LATE_MS } from "../history.js";
-import { when } from "../reading.js";
+import { inTurn, when } from "../reading.js";
 import { sortedTable } from "../sorted.js";
 import { age, bytes, catchUp, count, plural, rate, stateOf } from "../words.js";
 import { event } from "./event.js";
@@ -170,7 +170,7 @@ function settings({ body, topic, signal }) {
   let own = null; // facts
   let status = null;
   const draw = () => own && status && show(body, facts([...own, ...factsOf(topic, status)]));
-  const read = () => Promise.all([get("/v1/topics", {}, signal), get(path("topics", topic), {}, signal)]).then(([all, parts]) => {
+  const read = inTurn(() => Promise.all([get("/v1/topics", {}, signal), get(path("topics", topic), {}, signal)]).then(([all, parts]) => {
     const each = all.find((one) => one.topic === topic);
     own = each && [
       ["size", `about ${bytes(parts.reduce((sum, one) => sum + one.about_bytes, 0))}, by its newest events, without indexes`],
@@ -184,7 +184,7 @@ function settings({ body, topic, signal }) {
       ["created", when(each.created)],
     ];
     draw();
-  }, (error) => signal.aborted || show(body, el("p", { class: "bad" }, error.message)));
+  }, (error) => signal.aborted || show(body, el("p", { class: "bad" }, error.message))));
   read();
   addEventListener("look", read, { signal }); // after a change
   return (look) => {
