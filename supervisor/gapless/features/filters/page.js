@@ -105,10 +105,10 @@ function trial(name, topic) {
       const { partition, offset } = Object.fromEntries(new FormData(form));
       const found = await get(path("groups", name, "takes"), { topic, event: `${partition}@${offset}` });
       result.className = found.takes ? "good" : "warn";
-      result.textContent = `${found.takes ? "It is taken" : "It is passed"}: ${found.why}.`;
+      show(result, `${found.takes ? "It is taken" : "It is passed"}: ${found.why}.`);
     } catch (error) {
       result.className = "bad";
-      result.textContent = error.message;
+      show(result, error.message);
     }
   });
   return form;
