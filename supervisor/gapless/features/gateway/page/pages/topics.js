@@ -147,9 +147,9 @@ const partitions = ({ body, topic, signal }) => {
       const rows = await get(path("topics", topic), {}, signal);
       show(body, table([
         { title: "partition", kind: "number", of: (each) => el("a", { href: address(["topics", topic], { at: each.partition }) }, each.partition) },
-        { title: "oldest offset", kind: "number", of: (each) => count(each.log_start_offset) },
+        { title: "oldest offset", kind: "number", hide: true, of: (each) => count(each.log_start_offset) },
         { title: "log end offset", kind: "number", of: (each) => count(each.log_end_offset) },
-        { title: "events", kind: "number", of: (each) => count(each.events) },
+        { title: "events", kind: "number", hide: true, of: (each) => count(each.events) },
         { title: "size, about", kind: "number", of: (each) => bytes(each.about_bytes) },
         { title: "state", of: (each) => each.state },
       ], rows, { dense: true }));
