@@ -17,7 +17,6 @@ from gapless.features.gateway.sessions import Sessions
 from gapless.ops.text import json_text
 from gapless.status import Snapshot, snapshot, to_document
 
-
 FORMS_MAX = 20
 
 
