@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 from support.browser import turn_to
 from support.fleet import until
 
-Shape = tuple[str, int]
-"""The first word of an address, and the number of names behind it."""
+Shape = tuple[str, int, str]
+"""The first word of an address, the number of names behind it, and the view or grouping that it chooses."""
 
 _ROOMS = """
 async (modules) => {
   const own = (await Promise.all(modules.map((each) => import(each)))).map((each) => each.default).filter(Boolean);
   const features = (await import("/page/features.js")).default;
-  return own.concat(features).flatMap(({ name, pages }) => Object.keys(pages).map((n) => [name, Number(n)]));
+  return own.concat(features).flatMap(({ name, pages }) => Object.keys(pages).map((n) => [name, Number(n), ""]));
 }
 """
 _LINKS = "[...document.querySelectorAll('a[href^=\"#/\"], tr[data-href]')].map((each) => each.dataset.href || each.getAttribute('href'))"
@@ -70,13 +70,13 @@ class Visitor:
         modules = [
             f"/page/pages/{each.name}" for each in found.iterdir() if each.name.endswith(".js")
         ]
-        return {(name, count) for name, count in self.page.evaluate(_ROOMS, modules)}
+        return {tuple(each) for each in self.page.evaluate(_ROOMS, modules)}
 
     def visits_all(self, look: Callable[[str], None], *, anew: bool = False) -> set[Shape]:
         """Show one page of each shape, those of lists and those behind links; look at each."""
         self.goes_to("#/", anew=True)
         rooms = self.rooms()
-        ahead = {("", 0): "#/"} | {(name, 0): f"#/{name}" for name, count in rooms if count == 0}
+        ahead = {(name, 0, ""): f"#/{name}" for name, count, _ in rooms if count == 0}
         seen: set[Shape] = set()
         while left := [shape for shape in ahead if shape not in seen]:
             seen.add(left[0])
@@ -84,7 +84,8 @@ class Visitor:
             look(ahead[left[0]])
             for link in self.page.evaluate(_LINKS):
                 first, *names = re.sub(r"^#/|\?.*", "", link).split("/")
-                ahead.setdefault((first, len(names)), link)
+                view = re.search(r"[?&](?:view|by)=(\w+)", link)
+                ahead.setdefault((first, len(names), view[1] if view else ""), link)
         assert rooms - seen == set(), "no link leads to these: give the test data for them"
         return seen
 

@@ -19,7 +19,9 @@ from support.fleet import until
 pytestmark = IN_BROWSER
 HOSTILE = (
     '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\'"&lt;javascript:window.hit=1'
+    "\u202etxt\u200b"
 )
+SHOWN = HOSTILE.replace("\u202e", "\\u202e").replace("\u200b", "\\u200b")
 
 
 @pytest.fixture
@@ -47,18 +49,22 @@ def address(place: ops.GroupPlace) -> str:
 
 def test_what_is_hostile_is_text(page: Any, dead: ops.GroupPlace, conn: Connection) -> None:
     page.reload()
-    assert HOSTILE in go(page, "#/dead", "ValueError")
+    assert SHOWN in go(page, "#/dead", "ValueError")
     shown = go(page, address(dead), "Traceback")
-    assert HOSTILE in shown
+    assert SHOWN in shown
     assert json.dumps(HOSTILE) in shown  # in the payload
     go(page, "#/", "dead letter")
     go(page, "#/topics/orders", "Filter")
     page.fill("input[name=key]", HOSTILE)
     page.click("button:text-is('Filter')")
-    shows(page, "key: ", ".chips")
-    shows(page, HOSTILE, "main tbody td")
+    shows(page, f"key: {SHOWN} ×", ".chip")
+    shows(page, SHOWN, "main tbody td")
     go(page, f"#/groups/{HOSTILE.replace('/', '%2F')}/orders", "no such group")
-    go(page, "#/<script>", "no such page")
+    assert HOSTILE not in page.title()
+    for where in ("<script>", "topics/..", "topics/%E0%A4%A", "constructor"):
+        go(page, f"#/{where}", "no such page")
+    for view in ("constructor", "__proto__"):
+        go(page, f"#/topics/orders?view={view}", "no such view")
 
 
 def test_what_a_filter_finds_is_named_before_it_is_changed(page: Any, dead: ops.GroupPlace) -> None:

@@ -63,6 +63,19 @@ def test_partitions_of_a_group_alone(gateway: Client, conn: Connection) -> None:
         problem(gateway.get("/v1/status", params={"partitions": wrong}), 400)
 
 
+def test_a_look_is_shared_by_those_who_allow_its_age(gateway: Client) -> None:
+    """Each other request gets one that begins after it: a page sees what it has changed."""
+    taken = []
+    for more in ({}, {"age_s": 10}, {"partitions": "none", "age_s": 10}, {}, {"age_s": 10}):
+        found = gateway.get("/v1/status", params=more)
+        assert found.headers["content-encoding"] == "gzip"
+        taken.append(found.json()["taken_at"])
+    assert taken[0] == taken[1] == taken[2] < taken[3] == taken[4]
+    plain = gateway.get("/v1/status", headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    problem(gateway.get("/v1/status", params={"age_s": -1}), 400)
+
+
 @pytest.mark.long
 def test_requests_finish_when_it_is_told_to_end(
     serve: Serve, orders: Topic, conn: Connection

@@ -5,30 +5,37 @@ import { get, getEvents, path, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { reading, when } from "../reading.js";
-import { age, count, plural } from "../words.js";
+import { sortedTable } from "../sorted.js";
+import { age, count, name, plural } from "../words.js";
 
 export default { name: "subscriptions", title: "Subscriptions", key: "u", menu: "more", pages: { 0: groups, 2: group } };
 
 const href = (each) => address(["subscriptions", each.group, each.topic]);
 const of = (rows, each) => rows.find((row) => row.group === each.group && row.topic === each.topic);
 
-function takes(each, { filters, subscribed }) {
-  const [filter, some] = [of(filters, each), of(subscribed, each)];
+function takes({ filter, some }) {
   if (some) return el("span", { class: some.stopped ? "bad" : null }, `the events of ${plural(some.subscriptions, "subscription")}`, some.stopped ? `, ${count(some.stopped)} of them stopped` : "");
   return filter ? el("code", {}, filter.takes) : "all events";
 }
 
+const counted = (title) => ({ title, kind: "number", hide: true, by: ({ filter }) => filter?.[title] ?? -1, of: ({ filter }) => filter && count(filter[title]) });
+const COLUMNS = [
+  { title: "group", up: true, by: (each) => each.group, of: (each) => el("a", { href: href(each) }, each.group) },
+  { title: "topic", up: true, by: (each) => each.topic, of: (each) => each.topic },
+  { title: "takes", by: ({ filter, some }) => (some ? 2 : filter ? 1 : 0), of: takes },
+  counted("kept"),
+  counted("passed"),
+];
+
 function groups({ main }) {
+  const { find, element, use } = sortedTable({
+    word: "group", nameOf: name, href, columns: COLUMNS, order: (a, b) => name(a).localeCompare(name(b)),
+    empty: "No group yet: gapless run makes those of its handlers, gapless groups create GROUP TOPIC another one.",
+  });
+  main.append(el("h1", {}, "Subscriptions and filters"), el("div", { class: "buttons" }, find), element);
   return (status) => {
-    const columns = [
-      { title: "group", of: (each) => el("a", { href: href(each) }, each.group) },
-      { title: "topic", of: (each) => each.topic },
-      { title: "takes", of: (each) => takes(each, status) },
-      { title: "kept", kind: "number", hide: true, of: (each) => count(of(status.filters, each)?.kept ?? null) },
-      { title: "passed", kind: "number", hide: true, of: (each) => count(of(status.filters, each)?.passed ?? null) },
-    ].map((column) => (column.kind ? { ...column, of: (each) => (of(status.filters, each) ? column.of(each) : null) } : column));
-    show(main, el("h1", {}, "Subscriptions and filters"),
-      table(columns, status.groups, { href, empty: "No group yet: gapless run makes those of its handlers, gapless groups create GROUP TOPIC another one." }));
+    const [filters, subscribed] = [status.filters, status.subscribed].map((rows) => new Map(rows.map((each) => [name(each), each])));
+    use(status.groups.map(({ group, topic }) => ({ group, topic, filter: filters.get(name({ group, topic })), some: subscribed.get(name({ group, topic })) })));
   };
 }
 
@@ -39,8 +46,9 @@ function group(page) {
     ["Subscriptions", path("groups", name, "subscriptions"), (all) => subscriptions(all, name, topic), { topic }, getEvents], // params have the numbers of events
   ], live, section("Try an event", trial(name, topic)));
   return (status) => {
-    const found = of(status.filters, { group: name, topic });
-    show(live, facts([["takes", takes({ group: name, topic }, status)], ...(found ? [
+    const at = { group: name, topic };
+    const found = of(status.filters, at);
+    show(live, facts([["takes", takes({ filter: found, some: of(status.subscribed, at) })], ...(found ? [
       ["kept", count(found.kept)], ["passed", count(found.passed)],
       ["not evaluated", found.unasked ? el("span", { class: "warn" }, `${count(found.unasked)}, the last at ${found.unasked_partition}@${found.unasked_offset}, ${age(found.unasked_s)} ago: ${found.unasked_why}`) : "0"],
     ] : [])]));
@@ -105,10 +113,10 @@ function trial(name, topic) {
       const { partition, offset } = Object.fromEntries(new FormData(form));
       const found = await get(path("groups", name, "takes"), { topic, event: `${partition}@${offset}` });
       result.className = found.takes ? "good" : "warn";
-      result.textContent = `${found.takes ? "It is taken" : "It is passed"}: ${found.why}.`;
+      show(result, `${found.takes ? "It is taken" : "It is passed"}: ${found.why}.`);
     } catch (error) {
       result.className = "bad";
-      result.textContent = error.message;
+      show(result, error.message);
     }
   });
   return form;

@@ -14,6 +14,7 @@ from gapless.features.gateway.examination import Examination
 from gapless.features.gateway.feed import Feeds
 from gapless.features.gateway.listener import ChannelListener
 from gapless.features.gateway.sessions import Sessions
+from gapless.features.gateway.shared_look import SharedLooks
 from gapless.features.gateway.slices import Slices
 from gapless.features.gateway.stand_in import StandIn
 from gapless.features.gateway.together import Together
@@ -53,6 +54,7 @@ class Gateway:
     ) -> None:
         self.load = load
         self.sessions = sessions
+        self.shared_looks = SharedLooks(sessions)
         self.together = Together(sessions)
         self.access = access
         self.looks = looks

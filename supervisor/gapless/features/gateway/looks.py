@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
 
 import psycopg
 from starlette.requests import Request
@@ -17,11 +15,9 @@ from gapless.errors import GaplessError, one_line
 from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.problem import Problem
-from gapless.features.gateway.shape import takes, text
+from gapless.features.gateway.shape import seconds, takes, text
 from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.filter import ALL
-from gapless.ops.text import json_text
-from gapless.status import snapshot, to_document
 from gapless.telemetry.meter import Times
 
 _OF_A_MEMBER = "gapless_lease_owned"
@@ -89,32 +85,21 @@ async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response
             "has current_offset, the sum of its partitions.",
             pattern=f"^({_PARTITIONS.pattern})?$",
             default="all",
-        )
+        ),
+        age_s=seconds(10, "The age that the look may have.", default=0),
     ),
     answers={200: AnswerShape("It.", {"type": "object"})},
     fails=(),
 )
-async def status(gateway: Gateway, _request: Request, asked: Asked) -> Response:
-    """Return the document of `gapless status --json`."""
+async def status(gateway: Gateway, request: Request, asked: Asked) -> Response:
+    """Return the document of `gapless status --json`, packed where the client takes gzip."""
     wanted = asked["partitions"]
     if not _PARTITIONS.fullmatch(wanted):
         raise Problem(400, f"partitions={wanted[:100]}: all, none, or GROUP/TOPIC")
-    document = to_document(await gateway.sessions.run(snapshot))
-    if wanted != "all":
-        _leave_partitions(document, wanted)
-    return Response(json_text(document), media_type="application/json")
-
-
-def _leave_partitions(document: dict[str, Any], wanted: str) -> None:
-    """Leave the partitions of one group: those of a thousand groups take megabytes.
-
-    A group has the sum of its offsets instead, from which a client finds its rate.
-    """
-    offsets: Counter[tuple[str, str]] = Counter()
-    for row in document["partitions"]:
-        offsets[row["group"], row["topic"]] += row["current_offset"]
-    for group in document["groups"]:
-        group["current_offset"] = offsets[group["group"], group["topic"]]
-    document["partitions"] = [
-        row for row in document["partitions"] if f"{row['group']}/{row['topic']}" == wanted
-    ]
+    look = await gateway.shared_looks.newest(asked["age_s"])
+    is_packed = "gzip" in request.headers.get("accept-encoding", "")
+    body = await asyncio.to_thread(look.body, wanted, is_packed=is_packed)
+    packing = {"Content-Encoding": "gzip"} if is_packed else {}
+    return Response(
+        body, headers={"Vary": "Accept-Encoding", **packing}, media_type="application/json"
+    )

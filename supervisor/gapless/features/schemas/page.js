@@ -110,10 +110,10 @@ function check(topic, type) {
       const found = await post(path("topics", topic, "schema", "test"), { payload: payload.value, ...typed(type), ...chosen });
       const refused = found.is_newest ? "; a publisher is refused" : "";
       result.className = found.fits ? "good" : "bad";
-      result.textContent = found.fits ? `It fits version ${found.version}.` : `It does not fit version ${found.version}${refused}: ${found.pointer || "the payload"}: ${found.reason}`;
+      show(result, found.fits ? `It fits version ${found.version}.` : `It does not fit version ${found.version}${refused}: ${found.pointer || "the payload"}: ${found.reason}`);
     } catch (error) {
       result.className = "bad";
-      result.textContent = error.message;
+      show(result, error.message);
     }
   });
   return form;

@@ -30,7 +30,7 @@ export function signIn(why) {
       try {
         await enter(key.value.trim());
       } catch (error) {
-        refusal.textContent = error.message;
+        show(refusal, error.message);
         return key.select();
       }
       removeEventListener("hashchange", appear);

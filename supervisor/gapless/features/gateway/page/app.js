@@ -20,6 +20,7 @@ import * as members from "./pages/members.js";
 
 const LOOK_MS = 2000;
 const SECOND_LOOK_MS = 500; // rates need two
+const AGE_S = 1; // less than between two looks, so that they differ: rates are found from both
 const main = document.getElementById("main");
 
 // A room is {name, title, key, pages}: its first word in an address, its name in the menu ("": it is
@@ -29,14 +30,16 @@ const ROOMS = [overview, topics, group, dead].map((each) => each.default).concat
 let status = null; // the newest look
 let shown = null; // {update, ended}: the page's use of a look, and its end
 
+const NO_NAME = /^\.{0,2}$/; // a browser takes . and .. in the address of a request for folders
+
 /** The page of an address, and the names in it; null: there is none. */
 function pageOf(where) {
   const [first, ...names] = where.split("/");
   const room = ROOMS.find((each) => each.name === first);
   const page = room?.pages[names.length];
-  if (!page || names.includes("")) return null;
   try {
-    return { room, page, parts: names.map(decodeURIComponent) };
+    const parts = names.map(decodeURIComponent);
+    return page && !parts.some((each) => NO_NAME.test(each)) ? { room, page, parts } : null;
   } catch {
     return null;
   }
@@ -79,14 +82,15 @@ function show() {
 
 let looking = 0;
 let looks = 0;
-async function look() {
+/** Look at the log, or see a look of another page that began at most `age` seconds ago. */
+async function look(age = 0) {
   const number = ++looks; // the answer to an older look may come after that to a newer one, and counts not then
   clearTimeout(looking);
   const has = partitionsOf(location.hash);
   let found = null;
   if (!document.hidden) {
     try {
-      found = { ...(await get("/v1/status", { partitions: has })), has };
+      found = { ...(await get("/v1/status", { partitions: has, age_s: age })), has };
     } catch (error) {
       if (number !== looks) return;
       const isOut = error instanceof Refused && error.status === 401;
@@ -95,7 +99,7 @@ async function look() {
     }
   }
   if (number !== looks) return;
-  looking = setTimeout(look, found && !status ? SECOND_LOOK_MS : LOOK_MS);
+  looking = found && !status ? setTimeout(look, SECOND_LOOK_MS) : setTimeout(look, LOOK_MS, AGE_S);
   if (!found) return;
   status = withRates(found, status);
   remember(status);
@@ -147,8 +151,8 @@ addEventListener("hashchange", () => {
   show();
   if (document.activeElement === document.body) main.focus({ preventScroll: true }); // its element is gone
 });
-addEventListener("look", look);
+addEventListener("look", () => look());
 document.addEventListener("visibilitychange", () => document.hidden || look());
 
 show();
-look();
+look(AGE_S);

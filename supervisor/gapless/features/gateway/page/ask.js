@@ -9,7 +9,7 @@ let forget = 0;
 
 /** Show a message, for some seconds. */
 export function tell(text, isBad = false) {
-  toast.textContent = text;
+  show(toast, text);
   toast.className = isBad ? "bad" : "";
   clearTimeout(forget);
   forget = setTimeout(() => (toast.textContent = ""), isBad ? 15_000 : 6_000);

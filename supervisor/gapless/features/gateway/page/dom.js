@@ -1,4 +1,11 @@
-// Elements without HTML: all from the log is text, never markup.
+// Elements without HTML: all from the log is text, never markup, and it moves no words beside it.
+
+// Characters that turn the direction of text or are not seen, but tabs and line ends: those of ops/text.py, and zero-width ones.
+const UNSAFE = /[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]/gu;
+
+/** A text with escapes in place of unsafe characters (pure). */
+export const plain = (text) =>
+  text.replace(UNSAFE, (found) => (found < "\u0100" ? "\\x" : "\\u") + found.charCodeAt(0).toString(16).padStart(found < "\u0100" ? 2 : 4, "0"));
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -12,11 +19,13 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+const SAID = new Set(["title", "aria-label", "data-title"]); // attributes that people read
+
 function fill(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? "" : String(value));
+    else made.setAttribute(name, value === true ? "" : SAID.has(name) ? plain(String(value)) : String(value));
   }
   made.append(...there(children));
   return made;
@@ -41,7 +50,7 @@ function identity(element) {
   return [row && (row.dataset.href || row.cells[0].textContent), element.tagName, words].join("\n");
 }
 
-const there = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+const there = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : plain(String(child))));
 
 /** A table: columns are {title, of: row => node or text, kind: "number" | "time" | "text", hide: on narrow screens}; dense: a table there too. */
 export function table(columns, rows, { empty, href, mark, dense } = {}) {

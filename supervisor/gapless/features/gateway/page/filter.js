@@ -25,7 +25,7 @@ export function chips(fields, given, address) {
   const shown = fields.filter(({ name }) => given[name]);
   return shown.length > 0 && el("p", { class: "chips" }, shown.map((field) => {
     const { [field.name]: value, ...rest } = given;
-    return el("a", { class: "chip", href: address(rest), "aria-label": `without the filter ${field.title}` }, `${field.title}: `, isTime(field) ? when(value) : value, " ×");
+    return el("a", { class: "chip", href: address(rest), "aria-label": `without the filter ${field.title}` }, `${field.title}: `, isTime(field) ? when(value) : el("bdi", {}, value), " ×");
   }));
 }
 

@@ -1,6 +1,6 @@
 // The frame around each page: the menu, the path to the page, the state of the database, dark and light.
 
-import { el, show } from "./dom.js";
+import { el, plain, show } from "./dom.js";
 import { plural } from "./words.js";
 
 const connection = document.getElementById("connection");
@@ -31,7 +31,7 @@ export function mark(room, parts) {
   name();
 }
 
-const name = () => (document.title = (trouble ? `(${trouble}) ` : "") + title);
+const name = () => (document.title = (trouble ? `(${trouble}) ` : "") + plain(title));
 
 /** The way to a page below a list: [words, address], the last one without an address. */
 export const trail = (steps) =>
@@ -55,7 +55,7 @@ export function sayStale(reason) {
   show(connection, el("span", { class: "state bad" }, reason));
   connection.title = "";
   if (!looked || !stale.hidden) return;
-  stale.textContent = `Stale since ${new Date(looked).toLocaleTimeString()}: ${reason}. The page tries again by itself.`;
+  show(stale, `Stale since ${new Date(looked).toLocaleTimeString()}: ${reason}. The page tries again by itself.`);
   stale.hidden = false;
 }
 

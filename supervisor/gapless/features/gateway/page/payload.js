@@ -1,6 +1,6 @@
 // A payload as a tree, as text, or in a few words. All of it is text, and large ones are shown in parts.
 
-import { el, show } from "./dom.js";
+import { el, plain, show } from "./dom.js";
 import { bytes, plural } from "./words.js";
 import { copy } from "./ask.js";
 
@@ -9,12 +9,11 @@ const SHORT_CHARACTERS = 160;
 const LEAF_CHARACTERS = 1_000;
 const BRANCHES = 200; // of a node, at a time
 const TEXT_CHARACTERS = 200_000; // of a text, at a time: a browser stands still for the layout of 15 million
-const TURNS = /[\u202a-\u202e\u2066-\u2069]/g; // characters that turn the direction of others
 
-/** JSON as text, in which no character hides others; of a payload that is nested too deep for JavaScript a sentence. */
+/** JSON as text; of a payload that is nested too deep for JavaScript a sentence. */
 function written(value, indent) {
   try {
-    return (JSON.stringify(value, null, indent) ?? "null").replace(TURNS, (each) => `\\u${each.charCodeAt().toString(16)}`);
+    return JSON.stringify(value, null, indent) ?? "null";
   } catch (error) {
     if (error instanceof RangeError) return "(nested too deep to be shown as text)";
     throw error;
@@ -64,7 +63,7 @@ function inPieces(text) {
   const made = el("pre", { tabindex: "0" });
   const more = (from) => {
     const to = from + TEXT_CHARACTERS;
-    made.append(text.slice(from, to));
+    made.append(plain(text.slice(from, to)));
     if (to < text.length) made.append(el("button", { type: "button", onclick: (event) => (event.target.remove(), more(to)) }, `${bytes(text.length - to)} more`));
   };
   more(0);

@@ -4,7 +4,7 @@ import { keep, kept } from "./address.js";
 import { cells, el, show } from "./dom.js";
 import { count } from "./words.js";
 
-const ROWS = 200; // at most, until all are asked for
+const ROWS = 100; // at most, until all are asked for: a look draws them anew
 
 /** A table of things with names: {find, element, use, draw}. find: a field for a part of a name. use: shows these rows.
  * word: for one of them. columns: {title, of, kind, hide, by: the value that it sorts by, up: ascending first}.

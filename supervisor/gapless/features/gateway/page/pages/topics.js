@@ -107,17 +107,17 @@ function altering(topic) {
   });
 }
 
-const VIEWS = { "": "Events", groups: "Groups", partitions: "Partitions", rates: "Rates", settings: "Settings" };
+const VIEWS = new Map(Object.entries({ "": "Events", groups: "Groups", partitions: "Partitions", rates: "Rates", settings: "Settings" }));
 
 function topic({ main, parts: [topic], query, signal }) {
   const view = query.get("view") || "";
   const live = el("div");
   const body = el("div");
   const published = el("div", { "aria-live": "polite" });
-  const tabs = Object.entries(VIEWS).map(([name, title]) => el("a", { href: address(["topics", topic], { view: name }), "aria-current": name === view ? "page" : null }, title));
+  const tabs = [...VIEWS].map(([name, title]) => el("a", { href: address(["topics", topic], { view: name }), "aria-current": name === view ? "page" : null }, title));
   main.append(el("h1", {}, topic), live, el("div", { class: "buttons" }, publishing(topic, published), altering(topic)), published, el("nav", { class: "tabs", "aria-label": "of the topic" }, tabs), body);
-  const update = { "": events, groups, partitions, rates: charts, settings }[view]?.({ body, topic, query, signal });
-  if (!VIEWS[view]) show(body, el("p", { class: "empty" }, "There is no such view of a topic."));
+  const update = VIEWS.has(view) && { "": events, groups, partitions, rates: charts, settings }[view]({ body, topic, query, signal });
+  if (!VIEWS.has(view)) show(body, el("p", { class: "empty" }, "There is no such view of a topic."));
   return (status) => {
     const found = status.topics.find((each) => each.topic === topic);
     if (!found) return show(live, el("p", { class: "empty" }, "There is no such topic."));
@@ -125,7 +125,7 @@ function topic({ main, parts: [topic], query, signal }) {
     show(live, el("p", {}, `${plural(row.events, "event")} in ${plural(row.partition_count, "partition")}, ${rate(row.rate)} a second; `,
       row.pending > 0 && `${plural(row.pending, "event")} without an offset yet; `,
       row.groups.length ? ["read by ", row.groups.map((each, i) => [i ? ", " : "", el("a", { href: groupHref(each) }, each.group), " (", state(each), each.lag > 0 && `, ${count(each.lag)} behind`, ")"])] : "nobody reads it"));
-    update?.(status);
+    if (update) update(status);
   };
 }
 
@@ -148,9 +148,9 @@ const partitions = ({ body, topic, signal }) => {
       const rows = await get(path("topics", topic), {}, signal);
       show(body, table([
         { title: "partition", kind: "number", of: (each) => el("a", { href: address(["topics", topic], { at: each.partition }) }, each.partition) },
-        { title: "oldest offset", kind: "number", of: (each) => count(each.log_start_offset) },
+        { title: "oldest offset", kind: "number", hide: true, of: (each) => count(each.log_start_offset) },
         { title: "log end offset", kind: "number", of: (each) => count(each.log_end_offset) },
-        { title: "events", kind: "number", of: (each) => count(each.events) },
+        { title: "events", kind: "number", hide: true, of: (each) => count(each.events) },
         { title: "size, about", kind: "number", of: (each) => bytes(each.about_bytes) },
         { title: "state", of: (each) => each.state },
       ], rows, { dense: true }));
