@@ -89,15 +89,15 @@ def pytest_runtest_makereport(
     return report
 
 
-# Processes share the tests: a file stays whole. What keeps a machine busy by itself is for one of them, one
-# after the other: beside Spark, faults find too little CPU to come to their end.
-BUSY = ("tests/features/spark/engine/", "tests/chaos/")
+# Processes share the tests: a file stays whole, and so do all tests with Spark: the engine's share a session, and
+# a cluster beside it would find too little CPU to come to its end.
+SPARK = ("tests/features/spark/engine/", "tests/chaos/on_spark/")
 
 
 class _Whole(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return "busy" if path.startswith(BUSY) else path
+        return "spark" if path.startswith(SPARK) else path
 
 
 @pytest.hookimpl

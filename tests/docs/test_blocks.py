@@ -7,7 +7,8 @@ server and one HOME. No page and no example may stumble over what one before it 
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext, redirect_stdout
+from contextlib import ExitStack, nullcontext, redirect_stdout, suppress
+from dataclasses import dataclass
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -35,10 +36,32 @@ EXPENSIVE = {
     *("testing.md", "webhooks.md"),
     *(page.name for page in PAGES if page.parent.name == "from"),
 }
-USERS = ("root", "a plain user") if AS_ROOT else ("a plain user",)
+PLAIN = "a plain user"
+USERS = ("root", PLAIN) if AS_ROOT else (PLAIN,)
+ANY = "anyone"  # who may least, of those that can run Python here
 EXAMPLES = ("shop", "mail", "notifications", "fastapi", "flask", "django")
+_STARTS = re.compile(r"gapless (server start|demo)\b")
 _SLEEP = re.compile(r"\bpg_sleep\((\d+)\)")
 _TOP = 60  # lines: two screens
+
+
+@dataclass(frozen=True)
+class Home:
+    """A user's folder and environment; account: None is the one of this process."""
+
+    folder: Path
+    account: str | None
+    env: dict[str, str]
+
+
+def _typists(page: Path) -> tuple[str, ...]:
+    """Return who types a page: root, too, where it starts a server, which runs as another account."""
+    starts = any(_STARTS.search(block.text) for block in _to_run(page))
+    return USERS if starts else (ANY,)
+
+
+def _to_run(page: Path) -> list[Block]:
+    return [block for block in blocks_of(page) if block.why_not is None]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -90,39 +113,38 @@ def test_the_first_thing_that_runs_comes_within_two_screens() -> None:
 
 
 @pytest.fixture(scope="module")
-def homes() -> Iterator[Callable[[str], dict[str, str]]]:
-    """The environments of users, each with a folder of his own, which root's server can enter, too."""
+def homes() -> Iterator[Callable[[str], Home]]:
+    """The homes of users, each in a folder of his own, which root's server can enter, too."""
     with ExitStack() as stack:
 
         @cache
-        def home_of(user: str) -> dict[str, str]:
+        def home_of(user: str) -> Home | None:
             made = stack.enter_context(open_folder("gapless-docs-"))
             made.chmod(0o755)
             env = {"HOME": str(made), "GAPLESS_HOME": str(made / "home")}
-            if account_of(user) is not None:
-                found = environment_of("nobody", made)
-                if found is None:
-                    pytest.skip("no Python here that user nobody can run")
-                env |= found
-            return env
+            if user != PLAIN or not AS_ROOT:
+                return Home(made, None, env)
+            found = environment_of("nobody", made)
+            return None if found is None else Home(made, "nobody", env | found)
 
-        yield home_of
+        def of_one_who_can(user: str) -> Home:
+            home = home_of(PLAIN if user == ANY else user)
+            if home is None and user == ANY:
+                home = home_of("root")
+            if home is None:
+                pytest.skip("no Python here that user nobody can run")
+            return home
 
-
-def account_of(user: str) -> str | None:
-    """Return the account of who types; None is the one of this process."""
-    return "nobody" if AS_ROOT and user != "root" else None
+        yield of_one_who_can
 
 
 @pytest.fixture
-def terminal(
-    homes: Callable[[str], dict[str, str]], user: str
-) -> Iterator[Callable[..., Terminal]]:
+def terminal(homes: Callable[[str], Home], user: str) -> Iterator[Callable[..., Terminal]]:
     opened: list[Terminal] = []
 
     def open_one(**env: str) -> Terminal:
         home = homes(user)
-        opened.append(Terminal(Path(home["HOME"]), account_of(user), **home, **env))
+        opened.append(Terminal(home.folder, home.account, **home.env, **env))
         return opened[-1]
 
     yield open_one
@@ -130,14 +152,28 @@ def terminal(
         each.close()
 
 
+@pytest.fixture(scope="module")
+def started() -> dict[Path, str]:
+    """The DSNs of servers, by whose home they are in."""
+    return {}
+
+
 @pytest.fixture
-def server(terminal: Callable[..., Terminal]) -> str:
+def server(
+    terminal: Callable[..., Terminal],
+    homes: Callable[[str], Home],
+    user: str,
+    started: dict[Path, str],
+) -> str:
     """The DSN of the server of README's shop, whether that ran or not; a page may have stopped it."""
+    folder = homes(user).folder
+    with suppress(KeyError, psycopg.OperationalError), psycopg.connect(started[folder]):
+        return started[folder]
     shell = terminal()
     shell.type("gapless server start")
-    dsn = shell.type("gapless server url").strip()
+    started[folder] = shell.type("gapless server url").strip()
     shell.type("gapless init; gapless topics create orders")
-    return dsn
+    return started[folder]
 
 
 @pytest.mark.long
@@ -166,13 +202,12 @@ def test_readme_runs(terminal: Callable[..., Terminal]) -> None:
         pytest.param(
             user,
             page,
-            marks=pytest.mark.long if page.name in EXPENSIVE or user != USERS[0] else (),
+            marks=pytest.mark.long if page.name in EXPENSIVE or user == "root" else (),
             id=f"{user}-{page.parent.name}/{page.name}",
         )
-        for user in USERS  # who may start a server and who may not; the rest is the same to both
         for page in PAGES[1:]
-        if (user == USERS[0] or page.parent.name in {"start", "use"})
-        and any(block.why_not is None for block in blocks_of(page))
+        if _to_run(page)
+        for user in _typists(page)
     ],
 )
 def test_a_page_runs(
@@ -216,10 +251,6 @@ def test_every_example_is_run() -> None:
     folders = {path.parent.name for path in (ROOT / "examples").glob("*/README.md")}
     # flights are the demo; spark has tests/features/spark/engine/test_examples.py
     assert folders == {*EXAMPLES, "flights", "spark"}
-
-
-def _to_run(page: Path) -> list[Block]:
-    return [block for block in blocks_of(page) if block.why_not is None]
 
 
 def _open_the_shop(shell: Terminal) -> None:

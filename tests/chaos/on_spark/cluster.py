@@ -21,7 +21,7 @@ spark.driver.memory 512m
 spark.executor.memory 512m
 spark.executor.cores 2
 spark.cores.max 2
-spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1
+spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.ui.enabled false
 """
 
@@ -98,7 +98,8 @@ class Cluster:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(self._scene.folder / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -Dspark.master.rest.enabled=false",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+            " -Dspark.master.rest.enabled=false",
         }
 
     def _start(self, name: str, *arguments: str) -> None:

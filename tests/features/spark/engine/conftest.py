@@ -11,6 +11,7 @@ import pytest
 
 from gapless.errors import UsageError
 from gapless.features.spark.ending import end_session
+from gapless.features.spark.home import class_archive, java_command, prepare
 from gapless.features.spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -37,9 +38,15 @@ def spark() -> Iterator[SparkSession]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
+            home = prepare()
+            # To make the archive of classes takes longer than a start without it.
+            if class_archive(home, java_command(os.environ))[1]:
+                os.environ["GAPLESS_SPARK_NO_ARCHIVE"] = "1"
             session = spark_session("local[2]", name="gapless tests", conf=CONF, by_hand=False)
         except UsageError as missing:
             pytest.skip(str(missing))
+        finally:
+            os.environ.pop("GAPLESS_SPARK_NO_ARCHIVE", None)
         yield session
         end_session(session)
     for name, value in before.items():
