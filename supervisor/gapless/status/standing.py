@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -70,7 +70,7 @@ class Standing:
     in_work: int = 0
     lapsed: int = 0
     finished_ahead: int = 0
-    start: str = ""
+    start: str = field(default="", metadata={"added": True})
 
     @property
     def key(self) -> Key:

@@ -90,8 +90,8 @@ def compact_pipeline(
 ) -> list[CompactedFolder]:
     """Merge the files of a pipeline in the folders of days before one, by default today in UTC.
 
-    Before: `conn` is in autocommit. tell: is called with the number of folders that are finished,
-    and of all. The pipeline may run meanwhile; its unfinished batch is left alone. Raises
+    Before: `conn` is in autocommit. tell: is called with the number of folders whose files are
+    merged, and of all. The pipeline may run meanwhile; its unfinished batch is left alone. Raises
     UsageError for one that never ran, writes no Parquet into a folder of this machine, or is
     compacted already; GaplessError, after all other folders, for files that cannot be merged.
     """
