@@ -51,6 +51,11 @@ class Step:
         """Units that failed in this step."""
         return self.dead + self.waiting
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether a unit came to an end in this step, good or bad."""
+        return bool(self.events or self.handled or self.failed)
+
     @classmethod
     def after(cls, spans: UnitRanges, aside: Mapping[str, int] = NONE) -> Self:
         """Return the result of passing these units; `aside`: their number in each state."""

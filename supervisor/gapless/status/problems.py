@@ -55,7 +55,11 @@ def _of_sequencer(snapshot: Snapshot) -> Iterator[StatusProblem]:
 def _stopped(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[StatusProblem]:
     for line in lines:
         if line.stopped:
-            rows = [row for row in snapshot.partitions if row.error and row.key[:2] == line.key]
+            rows = [
+                row
+                for row in snapshot.partitions
+                if row.error is not None and row.key[:2] == line.key
+            ]
             why = min(rows, key=_since).error or ""
             yield StatusProblem(
                 f"{line.name}: {some(line.stopped, 'partition')} stopped: {why[:ERROR_MAX]}",

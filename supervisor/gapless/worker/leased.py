@@ -67,9 +67,9 @@ class Leased:
     def wake(self) -> None:
         """Have a turn now, unless something failed a moment ago."""
         service, state = self._service, self._state
-        if not service.retries.failures and not service.is_troubled:
-            wakes_at_s = state.wakes_at_s if isinstance(state, Working) else 0.0
-            service.due_s = min(service.due_s, max(monotonic(), wakes_at_s))
+        rests_until_s = state.wakes_at_s if isinstance(state, Working) else 0.0
+        wakes_at_s = max(monotonic(), service.holds_until_s, rests_until_s)
+        service.due_s = min(service.due_s, wakes_at_s)
 
     def drop(self) -> None:
         """Let go at the next turn, which is now, even of work that cannot succeed."""

@@ -41,7 +41,8 @@ class Shared:
 class Service:
     """A partition that a worker serves. due_s (time.monotonic): when its next turn is.
 
-    look_s: likewise, unless the supervisor looks on its behalf before then.
+    look_s: likewise, unless the supervisor looks on its behalf before then. holds_until_s: nothing
+    brings a turn before then.
     is_dropped: let it go. is_troubled: the lease says why it does not continue.
     """
 
@@ -51,6 +52,7 @@ class Service:
         self.lease_no = lease_no
         self.due_s = self.began_s = monotonic()
         self.look_s = inf
+        self.holds_until_s = 0.0
         self.retries = Retries(RETRY_S_MAX)
         self.is_dropped = False
         self.is_troubled = False
@@ -70,14 +72,17 @@ class Service:
         is_told = attempt == 3 or isinstance(error, BlockedError)
         if assignment is not None and is_told and not is_revoked(error):
             self.report(assignment, f"retrying: {why_of(error)} (attempt {attempt})")
-        self.due_s = monotonic() + wait_s
+        self._put_off(wait_s)
 
     def stop_at_hole(self, error: HoleError, assignment: Assignment) -> None:
         """Stay on the partition without progress, and report it, until the hole is repaired."""
         if not self.is_troubled:
             log.error("%s: stopped: %s", self.partition, error)
         self.report(assignment, f"stopped: {error}")
-        self.due_s = monotonic() + HOLE_RETRY_S
+        self._put_off(HOLE_RETRY_S)
+
+    def _put_off(self, wait_s: float) -> None:
+        self.due_s = self.holds_until_s = monotonic() + wait_s
 
     def require_session(self, error: BaseException) -> None:
         """Raise `error` again if the session, which all partitions share, is broken."""

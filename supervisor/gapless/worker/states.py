@@ -204,9 +204,10 @@ class Working:
         service, now = self._service, monotonic()
         service.due_s = now + self._wait_s(done, now)
         self._rests_until_s = now + self.driver.rest_s(done, now - began_s)
-        service.retries.succeeded()
-        if service.is_troubled:
-            service.report(self.assignment, None)
+        if done.is_settled or (done.outcome == "idle" and not self.driver.going_on):
+            service.retries.succeeded()
+            if service.is_troubled:
+                service.report(self.assignment, None)
         if done.handled:
             service.shared.board.handle(service.shared.spec.slot)
         self._slow_down(done, (began_s, now))
@@ -255,7 +256,7 @@ class Working:
             if not was_on:
                 log.error("%s: %s", service.partition, why)
             service.report(self.assignment, f"retrying: {why}")
-            service.is_troubled = False  # calls under way are woken as ever
+            service.is_troubled = False  # until not all fails any more
         elif was_on and not brake.is_on:
             self._braked_until_s = 0.0
             self._batch_size = min(CAREFUL_BATCH, shared.spec.terms.batch_size)

@@ -104,3 +104,14 @@ def test_a_removed_one_is_forgotten_and_a_changed_one_is_called_elsewhere(
     process.send_signal(SIGTERM)
     assert process.wait(bounded_patience(40.0)) == 0
     assert isinstance(conn, psycopg.Connection)
+
+
+@pytest.mark.long
+def test_one_that_may_not_be_called_is_tried_less_and_less(
+    conn: Connection, server: Server, start: Start
+) -> None:
+    add_own(conn, server, "shop", url="http://10.0.0.1/hook")
+    start()
+    _publish(conn, range(1))
+    tried = "select max(substring(error, 'private.*attempt (\\d+)')::int) from gapless.leases"
+    _until(lambda: (conn.execute(tried).fetchone() or (0,))[0] == 4, "its attempts are counted")

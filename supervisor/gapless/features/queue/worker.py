@@ -133,7 +133,8 @@ class _Serving:
             return None
         finally:
             self.rest()
-        self._retries.succeeded()
+        if done.is_settled or (done.outcome == "idle" and not driver.going_on):
+            self._retries.succeeded()
         self._succeed(done, began_s)
         return None
 
