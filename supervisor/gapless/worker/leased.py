@@ -82,7 +82,7 @@ class Leased:
         Raises psycopg.OperationalError when the session is lost.
         """
         service = self._service
-        service.look_s = inf
+        service.look_s, service.holds_until_s = inf, 0.0
         has_turn(self.partition)
         try:
             if service.is_dropped and not self.going_on:
