@@ -110,7 +110,7 @@ def test_a_group_says_its_state_and_what_applies(
     sequence(conn)
     ops.create_group(conn, "billing", "orders")
     place = ops.GroupPlace(group="billing", topic="orders")
-    go(page, "#/groups/billing/orders", "No supervisor works on it, 5 events behind")
+    go(page, "#/groups/billing/orders", "Nobody works on it, 5 events behind")
     buttons = ".buttons button"
     assert "Resume" not in page.locator(buttons).all_inner_texts()
     page.click("button:text-is('Filter …')")

@@ -86,7 +86,7 @@ function stateOf(line, rows) {
   const said = (kind, ...words) => el("p", { class: `standing ${kind}` }, words);
   if (line.stopped) return said("bad", `Stopped${some(line.stopped)}`, since(first("error_at")), ": ", rows.find((row) => row.error).error);
   if (line.paused) return said("warn", `Paused${some(line.paused)} since `, when(first("paused_at")), `, by ${rows.find((row) => row.pause).pause}`);
-  if (line.unserved) return said(line.lag ? "bad" : "warn", `No supervisor works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}: start gapless run`);
+  if (line.unserved) return said(line.lag ? "bad" : "warn", `Nobody works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}: start ${line.start || "gapless run"}`);
   if (line.lag_s >= 1) return said("warn", `${behind(line)[0].toUpperCase()}${behind(line).slice(1)}${outlook(line)}`);
   return said("good", "Running, and up to date");
 }
