@@ -314,6 +314,15 @@ def test_what_passes_is_tried_again_and_told_in_the_lease_the_third_time(
     assert hand.error is None
     hand.leased.wake()
     assert hand.due_in_s <= 0
+    hand.act = busy
+    group.world.units(1)
+    for _ in range(3):
+        hand.step()
+    assert (hand.error or "").startswith("retrying: ")
+    filters = "select gapless.set_filter(%s, %s, '{other}')"
+    assert group.world.value(filters, group.name, group.world.topic.name)
+    hand.step()
+    assert hand.error is None, "its filter has passed the unit"
 
 
 class Broken:
