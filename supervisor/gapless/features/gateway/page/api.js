@@ -23,6 +23,7 @@ addEventListener("pointerdown", ({ button }) => {
   released = new Promise((done) => (release = done));
 });
 for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => setTimeout(release)); // after the click
+addEventListener("pointermove", ({ buttons }) => buttons || release()); // no release came: a menu of the browser had it
 
 /** Return the text of an answer. */
 async function call(method, where, parameters, body, signal) {

@@ -87,7 +87,7 @@ function stateOf(line, rows) {
   const first = (of) => rows.map((row) => row[of]).filter(Boolean).sort()[0];
   const some = (n) => (n === line.partitions ? "" : ` in ${n} of ${plural(line.partitions, "partition")}`);
   const said = (kind, ...words) => el("p", { class: `standing ${kind}` }, words);
-  if (line.stopped) return said("bad", `Stopped${some(line.stopped)}`, since(first("error_at")), ": ", rows.find((row) => row.error).error);
+  if (line.stopped) return said("bad", `Stopped${some(line.stopped)}`, since(first("error_at")), ": ", why(rows.find((row) => row.error)));
   if (line.paused) return said("warn", `Paused${some(line.paused)} since `, when(first("paused_at")), `, by ${rows.find((row) => row.pause).pause}`);
   if (line.unserved) return said(line.lag ? "bad" : "warn", `Nobody works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}`);
   if (line.lag_s >= 1) return said("warn", `${behind(line)[0].toUpperCase()}${behind(line).slice(1)}${outlook(line)}`);
@@ -95,6 +95,7 @@ function stateOf(line, rows) {
 }
 
 const outlook = (line) => (line.catch_up_s ? `, up to date in ${age(line.catch_up_s)}` : line.lag_per_s > 0 ? ", and more with each second" : "");
+const why = ({ error }) => error.replace(/^stopped: /, "");
 const since = (at) => at && [" since ", when(at)];
 const behind = (line) => `${plural(line.lag, "event")} behind, the oldest for ${age(line.lag_s)}`;
 
@@ -115,7 +116,7 @@ function figures(line, isMore) {
 /** The current errors of partitions, by their text without numbers. */
 function stopped(rows) {
   const found = Map.groupBy(rows.filter((row) => row.error), (row) => row.error.replace(/[0-9]+/g, "#"));
-  return [...found.values()].map((of) => el("p", { class: "bad" }, `${plural(of.length, "partition")} (${of.map((row) => row.partition).join(", ")}) stopped`, since(of.map((row) => row.error_at).sort()[0]), `: ${of[0].error}`));
+  return [...found.values()].map((of) => el("p", { class: "bad" }, `${plural(of.length, "partition")} (${of.map((row) => row.partition).join(", ")}) stopped`, since(of.map((row) => row.error_at).sort()[0]), `: ${why(of[0])}`));
 }
 
 const doing = (row) => el("span", {}, row.doing, since(row.since));
