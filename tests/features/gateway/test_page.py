@@ -225,7 +225,7 @@ def test_the_focus_stays_where_it_was(page: Any, dead: ops.GroupPlace, conn: Con
     page.keyboard.press("Enter")
     shows(page, "Filter")
     assert focused("id") == "main"
-    assert page.title() == "(1) orders · Topics · gapless"
+    page.wait_for_function("() => document.title === '(1) orders · Topics · gapless'")
     page.focus(".jump")
     page.keyboard.press("Enter")
     assert focused("id") == "main"

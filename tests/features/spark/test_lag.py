@@ -106,7 +106,7 @@ def test_a_lost_session_is_one_line_and_the_next_progress_has_another(
     )
     assert value(conn, kill, "%spark lag%") == 1
     watch.note("totals", [_end(orders={"0": 1})])
-    (line,) = [each.message for each in caplog.records if each.levelno == logging.WARNING]
+    (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert line.startswith("the lag of query totals is not known: ")
     watch.note("totals", [_end(orders={"0": 2})])
     assert [each.events for each in told] == [5, 4]
