@@ -59,7 +59,13 @@ def test_what_makes_no_sense(conn: Connection) -> None:
         with pytest.raises(UsageError, match="from 1 to 1000"):
             ops.list_audit(conn, **wanted)
     late, early = (datetime.fromisoformat(f"2026-01-0{day}T00:00Z") for day in (2, 1))
-    with pytest.raises(UsageError, match="before it begins"):
-        ops.list_audit(conn, since=late, until=early)
-    with pytest.raises(UsageError, match="before it begins"):
-        ops.list_later(conn, since=late, until=early)
+    day = timedelta(days=1)
+    for look in (
+        lambda: ops.list_audit(conn, since=late, until=early),
+        lambda: ops.list_audit(conn, since=day, until=early),
+        lambda: ops.list_later(conn, since=late, until=early),
+        lambda: ops.list_units(conn, ops.DlqFilter(since=late, until=early)),
+        lambda: ops.summarise_units(conn, ops.DlqFilter(age=day, until=early)),
+    ):
+        with pytest.raises(UsageError, match="before it begins"):
+            look()

@@ -275,6 +275,12 @@ def test_a_queue_that_clients_serve_does_not_look_dead(dsn: str, conn: Connectio
         assert [each.in_work for each in ops.queue_state(conn, "sender")] == [1]
         client.commit()
         assert states() == ["shared"], "one event is in hand"
+    day, days = (f"clock_timestamp() - interval '{n} days'" for n in (1, 3))
+    for deadline, since in ((day, days), ("'-infinity'", day)):  # the second one was given back
+        conn.execute(f"update gapless.queue_range set (deadline, since_ts) = ({deadline}, {since})")
+        document = to_document(snapshot(conn))
+        (lapsed,) = (each for each in document["problems"] if "lapsed" in each["problem"])
+        assert 86_400 <= lapsed["since_s"] < 2 * 86_400
 
 
 def test_an_error_of_a_queue_counts_as_long_as_it_is_repeated(conn: Connection) -> None:

@@ -146,7 +146,7 @@ limit 20
 -- returns: gapless.status.snapshot:Standing
 with queues as materialized (
   select q.group_id, q.topic, q.partition_id, q.open, q.in_hand, q.in_work, q.lapsed, q.finished_ahead, q.workers,
-    m.outcome, m.first_offset, m.last_offset
+    m.outcome, m.first_offset, m.last_offset, r.lapsed_ts
   from (
     select g.group_id, g.workers, s.*, t.topic_id, count(*) over () as partitions
     from (
@@ -174,6 +174,11 @@ with queues as materialized (
     ) m
     where q.open > 0 or q.lapsed > 0
   ) m on true
+  -- Of a range that was given back, the deadline is -infinity.
+  left join lateral (
+    select min(greatest(o.deadline, o.since_ts)) as lapsed_ts from gapless.queue_range o
+    where q.lapsed > 0 and o.lease_no = l.lease_no and o.deadline <= clock_timestamp()
+  ) r on true
 )
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
@@ -198,6 +203,7 @@ select
   coalesce(u.in_hand, 0) as in_hand,
   coalesce(u.in_work, 0) as in_work,
   coalesce(u.lapsed, 0) as lapsed,
+  nullif(u.lapsed_ts, '-infinity') as lapsed_ts,
   coalesce(u.finished_ahead, 0) as finished_ahead
 from gapless.leases e
 left join queues u using (group_id, topic, partition_id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.ops.place import require_range
 from gapless.ops.rows import rows
 
 if TYPE_CHECKING:
@@ -59,16 +60,14 @@ def list_audit(  # noqa: PLR0913 - the filters
     """
     if not 1 <= limit <= ENTRIES_MAX:
         raise UsageError(f"limit: {limit} must be from 1 to {ENTRIES_MAX}")
-    begin = None if isinstance(since, timedelta) else since
-    if begin is not None and until is not None and until < begin:
-        raise UsageError(f"the range ends at {until} before it begins at {begin}")
+    require_range(conn, since, until)
     wanted = {"who": who, "action": action, "group": group, "topic": topic}
     return rows(
         conn,
         AuditEntry,
         query("audit", "list"),
         **wanted,
-        since=begin,
+        since=None if isinstance(since, timedelta) else since,
         age=since if isinstance(since, timedelta) else None,
         until=until,
         before=before,

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from gapless.errors import UsageError
 from gapless.ops.text import stamp, whole_seconds
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 __all__ = ["EARLIEST", "GroupPlace", "Point"]
 
@@ -166,6 +170,19 @@ def read_since(text: str) -> datetime | timedelta:
         return read_time(text)
     except UsageError as error:
         raise UsageError(f"{error}, or an age as 15m, 12h, 7d") from None
+
+
+def require_range(
+    conn: Connection[Any], since: datetime | timedelta | None, until: datetime | None
+) -> None:
+    """Raise UsageError for a range that ends before it begins; since: a time, or an age."""
+    if since is None or until is None:
+        return
+    begin = since
+    if isinstance(begin, timedelta):
+        ((begin,),) = conn.execute("select now() - %s", [begin]).fetchall()
+    if until < begin:
+        raise UsageError(f"the range ends at {until} before it begins at {begin}")
 
 
 def read_transaction(text: str) -> UUID:

@@ -50,6 +50,7 @@ class GroupLine:
     in_hand: int = 0
     in_work: int = 0
     lapsed: int = 0
+    lapsed_ts: datetime | None = None
     finished_ahead: int = 0
     handled_per_s: float | None = None
     lag_per_s: float | None = None
@@ -144,6 +145,7 @@ def _line(key: GroupKey, own: Sequence[Standing], history: History) -> GroupLine
         in_hand=sum(row.in_hand for row in own),
         in_work=sum(row.in_work for row in own),
         lapsed=sum(row.lapsed for row in own),
+        lapsed_ts=min((row.lapsed_ts for row in own if row.lapsed_ts), default=None),
         finished_ahead=sum(row.finished_ahead for row in own),
         handled_per_s=sum(rates) if rates else None,
         lag_per_s=history.lag_per_s(key),

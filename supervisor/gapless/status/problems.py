@@ -60,7 +60,7 @@ def _stopped(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[StatusP
                 for row in snapshot.partitions
                 if row.error is not None and row.key[:2] == line.key
             ]
-            why = (min(rows, key=_since).error or "").removeprefix("stopped: ")
+            why = min(rows, key=_since).error or ""
             yield StatusProblem(
                 f"{line.name}: {some(line.stopped, 'partition')} stopped: {why[:ERROR_MAX]}",
                 "gapless doctor says what helps",
@@ -212,7 +212,15 @@ def _set_aside(snapshot: Snapshot, line: GroupLine) -> Iterator[StatusProblem]:
         )
     if line.lapsed:
         lapsed = f"{line.name}: {some(line.lapsed, 'reservation')} lapsed"
-        yield StatusProblem(lapsed, "the next worker takes the events again", page=_page(line))
+        start = "" if line.workers else line.start or "gapless run"
+        yield StatusProblem(
+            lapsed,
+            "the next free worker takes the events again"
+            + (f", or a client that asks: start {start}" if start else ""),
+            page=_page(line),
+            since_s=_age(snapshot, [line.lapsed_ts]),
+            command=start,
+        )
 
 
 def _old_transaction(snapshot: Snapshot) -> Iterator[StatusProblem]:

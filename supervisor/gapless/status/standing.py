@@ -36,8 +36,9 @@ class Standing:
     finished before this one continues. paused_ts: the start of a pause; pause: by whom, why. mode:
     "ordered", or "queue": then `workers` of the group, on all machines, share it; open, in_hand
     (reserved), lapsed and finished_ahead count events: all below next_offset are finished, and
-    finished_ahead above it. in_work: sessions that handle some of the open ones now. start: the
-    command that serves a group which no supervisor leases; then `owner`, without a number, does.
+    finished_ahead above it. lapsed_ts: when the first of those lapsed. in_work: sessions that
+    handle some of the open ones now. start: the command that serves a group which no supervisor
+    leases; then `owner`, without a number, does.
     """
 
     group_id: str
@@ -69,6 +70,7 @@ class Standing:
     in_hand: int = 0
     in_work: int = 0
     lapsed: int = 0
+    lapsed_ts: datetime | None = None
     finished_ahead: int = 0
     start: str = field(default="", metadata={"added": True})
 

@@ -202,6 +202,8 @@ from generate_series(1, 150) n
 
 def test_requests_of_a_webhook_come_in_pages(page: Any, conn: Connection, filled: None) -> None:
     """As endpoints do; those that failed, alone; a row leads to its event."""
+    go(page, "#/webhooks/nope", "There is no such webhook.")
+    assert page.locator("main button:visible").count() == 0
     for n in range(150):
         url = "https://shop.example/"
         ops.add_webhook(conn, f"z{n:03}", "orders", url, secrets=["env:S"], shared=True)

@@ -31,10 +31,6 @@ def test_a_problem_has_an_age_a_way_and_a_command(page: Any, conn: Connection) -
     for group in ("billing", "resting"):
         ops.create_group(conn, group, "orders")
     ops.pause(conn, ops.GroupPlace(group="resting"), reason="lunch")
-    page.evaluate(
-        "dispatchEvent(new PointerEvent('pointerdown'))"
-    )  # a menu of the browser has its end
-    page.mouse.move(5, 5)
     shows(page, "lunch", "#verdict")
     shows(page, "2 things to look at", "#verdict")
     lines = page.locator("#verdict li")
@@ -139,5 +135,15 @@ def test_the_menu_of_a_phone_and_a_page_that_is_stale(page: Any) -> None:
     shows(page, re.compile(r"Stale since .*: the gateway does not answer"), "#stale")
     shows(page, "does not answer", "#connection")
     shows(page, "PostgreSQL")  # the last look stays
-    page.unroute("**/v1/status?*")
-    page.wait_for_selector("#stale", state="hidden")
+    page.route("**/v1/**", lambda route: route.abort())
+    for where, then in (
+        ("#/audit", "No change of this kind"),
+        ("#/topics/orders", "No such event"),
+    ):
+        go(page, where, "the gateway does not answer")
+        page.unroute("**/v1/**")
+        page.unroute("**/v1/status?*")
+        page.wait_for_selector("#stale", state="hidden")
+        shows(page, then)  # without a reload
+        page.route("**/v1/**", lambda route: route.abort())
+        shows(page, "Stale since", "#stale")

@@ -7,7 +7,7 @@ import pytest
 
 from gapless.features.scheduled.section import Later
 from gapless.status import to_document
-from gapless.status.snapshot import HeldLog, Pending, Snapshot
+from gapless.status.snapshot import HeldLog, Pending, Snapshot, Standing
 from gapless.status.strangers import Obstacle, Unrouted
 from support.look import NOON, look, presence, standing
 
@@ -21,6 +21,10 @@ def _beside(row: object) -> Snapshot:
 def _obstacle(kind: str, since_s: float) -> Snapshot:
     found = Obstacle(kind=kind, name="x", since_s=since_s, problem="it blocks", remedy="end it")
     return replace(look(), obstacles=(found,))
+
+
+def _lapsed(workers: int) -> Standing:
+    return standing(0, mode="queue", workers=workers, lapsed=2, lapsed_ts=NOON - MINUTE)
 
 
 def _open(program: str) -> Snapshot:
@@ -60,6 +64,8 @@ def _open(program: str) -> Snapshot:
             180,
             "gapless dlq list --group billing",
         ),
+        (look([_lapsed(workers=2)]), 60, ""),
+        (look([_lapsed(workers=0)]), 60, "gapless run"),
         (replace(look(), held=(HeldLog(reason="it is kept", since_s=6.0),)), 6, "gapless retention"),
         (look(members=[presence("host-a", beat_s=99.0)]), 99, ""),
         (
@@ -91,8 +97,3 @@ def test_a_problem_has_an_age_and_a_command(
     (found,) = to_document(shot)["problems"]
     assert (found["since_s"], found["command"]) == (since_s, command)
     assert command in found["remedy"]
-
-
-def test_a_stopped_partition_is_said_to_be_so_once() -> None:
-    (found,) = to_document(look([standing(0, error="stopped: a hole")]))["problems"]
-    assert found["problem"] == "billing/orders: 1 partition stopped: a hole"

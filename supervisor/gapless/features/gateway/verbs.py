@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ from starlette.responses import Response
 from gapless.cli.commands import COMMANDS
 from gapless.cli.declare import Argument, Verb
 from gapless.cli.parser import LongText, WholeNumber
+from gapless.errors import UsageError
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import done_by, said
 from gapless.features.gateway.shape import Shape, Values, text, truth, whole
@@ -22,6 +25,7 @@ from gapless.settings import Loaded
 
 _COMMANDS = ("topics", "groups", "pause", "resume", "audit")  # and those of features
 _VERB = "{verb}"
+_OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
 class _Told(NamedTuple):
@@ -114,14 +118,26 @@ def _call(
 ) -> Callable[[Connection[Any]], _Told]:
     """Return the work. Raises UsageError for arguments that do not parse."""
     verb = verbs[asked["verb"]] if "verb" in asked else next(iter(verbs.values()))
-    args = verb.args_of(asked)
+    with _named_as_asked(verb):
+        args = verb.args_of(asked)
     said = {name: getattr(args, name) for name in verb.as_settings}
     args.loaded = _Configured(partial(gateway.load, overrides=said))
 
     def work(conn: Connection[Any]) -> _Told:
         told: list[_Told] = []
         args.tell = lambda words, document: told.append(_Told(words, document))
-        verb.act(conn, args)
+        with _named_as_asked(verb):
+            verb.act(conn, args)
         return told[0]
 
     return work
+
+
+@contextmanager
+def _named_as_asked(verb: Verb) -> Iterator[None]:
+    """Let a UsageError name the fields of a request, not the options of the command."""
+    try:
+        yield
+    except UsageError as error:
+        fields = {name: each.dest for each in verb.arguments() for name in each.names}
+        raise UsageError(_OPTION.sub(lambda m: fields.get(m[0], m[0]), str(error))) from error

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from gapless.db.queries import query
-from gapless.errors import UsageError
 from gapless.features.scheduled.later import cancel
+from gapless.ops.place import require_range
 from gapless.ops.rows import rows
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def list_later(  # noqa: PLR0913 - the filters
     topic, transaction_id, key: only events of this one; None: of all. since, until: only those due
     then or later, or before. Raises UsageError for a range that ends before it begins.
     """
-    if since is not None and until is not None and until < since:
-        raise UsageError(f"the range ends at {until} before it begins at {since}")
+    require_range(conn, since, until)
     return rows(
         conn,
         LaterEvent,

@@ -58,10 +58,12 @@ function buttons(each) {
 
 function webhook(page) {
   const [name] = page.parts;
-  reading(page, name, [["Endpoint", "/v1/webhooks", ([each]) =>
-    each ? [buttons(each), about(each), setAside(page, each)] : el("p", { class: "empty" }, "There is no such webhook.")
-  , { name }]]);
-  page.main.append(attempts(page, name));
+  const requests = attempts(page, name);
+  reading(page, name, [["Endpoint", "/v1/webhooks", ([each]) => {
+    requests.hidden = !each;
+    return each ? [buttons(each), about(each), setAside(page, each)] : el("p", { class: "empty" }, "There is no such webhook.");
+  }, { name }]]);
+  page.main.append(requests);
 }
 
 function about(each) {

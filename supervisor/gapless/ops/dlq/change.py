@@ -105,7 +105,7 @@ def discard_units(
 def require_reason(reason: str) -> None:
     """Raise UsageError for a blank reason."""
     if not reason.strip():
-        raise UsageError("--reason must say something: only it remains")
+        raise UsageError("the reason must say something: only it remains")
 
 
 def require_units(

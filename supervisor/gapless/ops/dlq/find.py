@@ -18,7 +18,7 @@ from gapless.ops.dlq.records import (
     SameError,
     SameTransaction,
 )
-from gapless.ops.place import GroupPlace
+from gapless.ops.place import GroupPlace, require_range
 from gapless.ops.rows import row, rows
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def list_units(
 
     limit: at most this many units; None: all. skip: without this many units at first.
 
-    Raises RefusedError (GL404) for a group or topic that is not there and has left no units.
+    Raises RefusedError (GL404) for a group or topic that is not there and has left no units,
+    UsageError for a range that ends before it begins.
     """
     require_known(conn, wanted)
     return rows(conn, DlqRow, query("dlq", "units"), **said(wanted), limit=limit, skip=skip)
@@ -92,7 +93,8 @@ def said(wanted: DlqFilter) -> dict[str, Any]:
 
 
 def require_known(conn: Connection[Any], wanted: DlqFilter) -> None:
-    """Raise RefusedError (GL404) for a group or topic that is not there and has left no units."""
+    """Raise the errors of list_units()."""
+    require_range(conn, wanted.since or wanted.age, wanted.until)
     _require_known(conn, "group", query("dlq", "knows_group"), wanted.group)
     _require_known(conn, "topic", query("dlq", "knows_topic"), wanted.topic)
 

@@ -23,14 +23,22 @@ addEventListener("pointerdown", ({ button }) => {
   released = new Promise((done) => (release = done));
 });
 for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => setTimeout(release)); // after the click
-addEventListener("pointermove", ({ buttons }) => buttons || release()); // no release came: a menu of the browser had it
+
+/** Return an answer and its text; of a gateway that is away, each browser says something else. */
+async function answered(where, init) {
+  try {
+    const answer = await fetch(where, init);
+    return [answer, await answer.text()];
+  } catch (error) {
+    throw init.signal?.aborted ? error : new Error("the gateway does not answer");
+  }
+}
 
 /** Return the text of an answer. */
 async function call(method, where, parameters, body, signal) {
   const headers = body === undefined ? {} : { "content-type": "application/json" };
   const init = { method, headers, signal, body: typeof body === "string" ? body : JSON.stringify(body) };
-  const answer = await fetch(where + query(parameters), init);
-  const text = await answer.text();
+  const [answer, text] = await answered(where + query(parameters), init);
   await released;
   if (answer.ok) return text;
   const problem = await new Response(text).json().catch(() => ({}));
@@ -104,7 +112,7 @@ export async function stream(where, parameters, onEvent, onState, signal) {
       onState("the stream ended: connecting again");
     } catch (error) {
       if (signal.aborted) return;
-      onState(error.message);
+      onState(error instanceof Refused ? error.message : "the gateway does not answer: connecting again");
       if (error instanceof Refused && error.status < 500 && error.status !== 429) return;
     }
     await new Promise((done) => setTimeout(done, 1000));

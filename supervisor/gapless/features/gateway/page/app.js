@@ -3,7 +3,7 @@
 import { asked, lists } from "./address.js";
 import { signIn } from "./account.js";
 import { get, Refused } from "./api.js";
-import { el } from "./dom.js";
+import { el, show } from "./dom.js";
 import { fillMenu, mark, sayStale, sayState, trail } from "./frame.js";
 import { partitionsOf, remember, withRates } from "./history.js";
 import { tell } from "./ask.js";
@@ -29,6 +29,9 @@ const ROOMS = [overview, topics, group, dead].map((each) => each.default).concat
 
 let status = null; // the newest look
 let shown = null; // {update, ended}: the page's use of a look, and its end
+let isLost = false; // the newest look failed
+const LOOKING = "looking at the log …";
+const waiting = el("p", { class: "empty" }, LOOKING); // below a page that needs a look
 
 const NO_NAME = /^\.{0,2}$/; // a browser takes . and .. in the address of a request for folders
 
@@ -61,7 +64,7 @@ function stepsTo(where, { room, parts }) {
 }
 
 /** Show the page of the address; a page returns its use of each look. */
-function show() {
+function turn() {
   shown?.ended.abort();
   const [where, query] = asked();
   const ended = new AbortController();
@@ -73,11 +76,14 @@ function show() {
   const room = el("div", { class: "room" });
   main.replaceChildren(...(parts.length ? [trail(stepsTo(where, found))] : []), room);
   if (!parts.length) lists[where] = location.hash;
-  shown.update = page({ main: room, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
+  const update = page({ main: room, parts, query: new URLSearchParams(query), signal: ended.signal });
+  if (update) {
+    shown.update = (found) => (waiting.remove(), update(found));
+    main.append(waiting);
+  }
   const partitions = partitionsOf(location.hash);
   if (status && ["none", status.has].includes(partitions)) return shown.update(status);
   if (status) look(); // for the partitions of this group
-  if (!room.firstChild) room.append(el("p", { class: "empty" }, "looking at the log …"));
 }
 
 let looking = 0;
@@ -94,7 +100,10 @@ async function look(age = 0) {
     } catch (error) {
       if (number !== looks) return;
       const isOut = error instanceof Refused && error.status === 401;
-      sayStale(isOut ? "signed out" : error instanceof Refused ? error.message : "the gateway does not answer");
+      const isForbidden = error instanceof Refused && error.status === 403;
+      isLost = true;
+      sayStale(isOut ? "signed out" : isForbidden ? "no right to look" : error.message);
+      show(waiting, isForbidden ? `No look at the log: ${error.message}` : LOOKING);
       if (isOut && (await signIn(error.message))) return look();
     }
   }
@@ -105,7 +114,10 @@ async function look(age = 0) {
   remember(status);
   sayState(status);
   if (["none", has].includes(partitionsOf(location.hash))) shown.update(status);
-  dispatchEvent(new Event("looked"));
+  dispatchEvent(new CustomEvent("looked", { detail: status }));
+  if (!isLost) return;
+  isLost = false;
+  dispatchEvent(new Event("look")); // lists that could not be read
 }
 
 const KEYS = {
@@ -148,11 +160,11 @@ main.addEventListener("click", (event) => {
 fillMenu(ROOMS);
 document.querySelector(".jump").addEventListener("click", (event) => (event.preventDefault(), main.focus())); // no page of that name
 addEventListener("hashchange", () => {
-  show();
+  turn();
   if (document.activeElement === document.body) main.focus({ preventScroll: true }); // its element is gone
 });
 addEventListener("look", () => look());
 document.addEventListener("visibilitychange", () => document.hidden || look());
 
-show();
+turn();
 look(AGE_S);

@@ -56,7 +56,7 @@ export function follow(parameters, signal, use) {
       use(isKept ? undefined : null, isKept ? `No history: ${error.message}` : OF_LOOKS);
     }
   };
-  addEventListener("range", read, { signal });
+  for (const each of ["range", "look"]) addEventListener(each, read, { signal });
   addEventListener("looked", () => isKept || use(null, OF_LOOKS), { signal });
   const timer = setInterval(read, AGAIN_MS);
   signal.addEventListener("abort", () => clearInterval(timer));

@@ -54,8 +54,9 @@ export function sayState({ problems, database, taken_at }) {
 export function sayStale(reason) {
   show(connection, el("span", { class: "state bad" }, reason));
   connection.title = "";
-  if (!looked || !stale.hidden) return;
-  show(stale, `Stale since ${new Date(looked).toLocaleTimeString()}: ${reason}. The page tries again by itself.`);
+  if (!looked) return;
+  const said = `Stale since ${new Date(looked).toLocaleTimeString()}: ${reason}. The page tries again by itself.`;
+  if (stale.textContent !== said) show(stale, said);
   stale.hidden = false;
 }
 

@@ -11,13 +11,10 @@ export function when(text) {
   return el("time", { datetime: utc, title: `${utc.slice(0, 19).replace("T", " ")} UTC` }, at.toLocaleString());
 }
 
-/** The same read, one after the other: no older answer comes after a newer one. One that throws does not end the others. */
+/** The same read, one after the other: no older answer comes after a newer one. It does not throw. */
 export function inTurn(read) {
   let reads = Promise.resolve();
-  return (...given) => {
-    const next = () => read(...given);
-    return (reads = reads.then(next, next));
-  };
+  return (...given) => (reads = reads.then(() => read(...given)));
 }
 
 /** A page that reads documents now and after each change: parts are [heading, address, draw, query]; one that cannot
@@ -62,7 +59,9 @@ export function paging(signal, where, wanted, { columns, next, href, empty, more
       rows.hidden = list.rows.length === 0;
       show(state, rows.hidden && el("p", { class: "empty" }, empty));
     } catch (error) {
-      if (!signal.aborted) show(state, el("p", { class: "bad" }, error.message));
+      if (signal.aborted) return;
+      rows.hidden = list.rows.length === 0;
+      show(state, el("p", { class: "bad" }, error.message));
     }
     if (isNext) isAdding = false;
   });

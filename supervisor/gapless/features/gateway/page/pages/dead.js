@@ -29,24 +29,42 @@ function dead({ main, query, signal }) {
   const { by = "error", from = "0", ...filter } = asked;
   const wanted = { states: "dead", ...filter };
   const skip = Math.max(0, Number(from) || 0);
-  const [counted, list, outcome] = [el("div"), el("div"), el("div")];
+  const [counted, list, outcome, newer] = [el("div"), el("div"), el("div"), el("p", { class: "quiet", role: "status" })];
+  const chosen = new Map(); // units by their places
+  let read = null; // {at, units}: the list as it was read
   const load = inTurn(async () => {
     try {
       const [rows, units] = await Promise.all([
         get("/v1/dlq/summary", { ...wanted, by }, signal), get("/v1/dlq", { ...wanted, limit: PAGE, skip }, signal),
       ]);
+      read = { at: new Date(), units: rows[0]?.total || 0 };
+      show(newer);
       show(counted, rows.length > 0 && groups(rows, asked, wanted, by));
-      show(list, selection(rows, units, wanted, () => follow.soon()), pages(asked, skip, units.length, rows[0]?.total));
+      show(list, selection(rows, units, chosen, wanted, () => (chosen.clear(), follow.soon())), pages(asked, skip, units.length, rows[0]?.total));
     } catch (error) {
       if (!signal.aborted) show(list, el("p", { class: "bad" }, error.message));
     }
   });
   const follow = following(outcome, { group: wanted.group, topic: wanted.topic }, signal);
   addEventListener("look", load, { signal });
+  addEventListener("looked", ({ detail }) => {
+    const more = read && unitsOf(detail, wanted) - read.units;
+    show(newer, more > 0 && [`${count(more)} more since ${read.at.toLocaleTimeString()} `, el("button", { type: "button", onclick: load }, "Show")]);
+  }, { signal });
   main.append(...[el("h1", {}, "Dead letters"), filterForm([...FIELDS, { name: "states", title: "state", options: STATES }], wanted, (given) => address(["dead"], { cause: asked.cause, by: asked.by, ...given })),
-    chips([...FIELDS, CAUSE], asked, ({ from: _, ...rest }) => address(["dead"], rest)), outcome, counted, list].filter(Boolean));
+    chips([...FIELDS, CAUSE], asked, ({ from: _, ...rest }) => address(["dead"], rest)), outcome, newer, counted, list].filter(Boolean));
   load();
   follow.soon();
+}
+
+const COUNTED = { dead: "dead_letters", waiting: "waiting", parked: "parked" };
+
+/** The units of a filter by a look; null: the look does not count them. */
+function unitsOf({ groups }, { group, topic, states, ...others }) {
+  const fields = states.split(",").map((each) => COUNTED[each]);
+  if (Object.values(others).some(Boolean) || fields.includes(undefined)) return null;
+  const own = groups.filter((each) => (!group || each.group === group) && (!topic || each.topic === topic));
+  return own.reduce((sum, each) => sum + fields.reduce((all, field) => all + each[field], 0), 0);
 }
 
 function groups(rows, asked, wanted, by) {
@@ -58,18 +76,19 @@ function groups(rows, asked, wanted, by) {
 }
 
 /** The list with its check boxes, and the changes of those that are chosen, or of all that the filter finds. */
-function selection(rows, units, wanted, changing) {
+function selection(rows, units, chosen, wanted, changing) {
+  const there = new Map(units.map((unit) => [place(unit), unit]));
+  for (const each of [...chosen.keys()]) there.has(each) ? chosen.set(each, there.get(each)) : chosen.delete(each);
   if (units.length === 0) return el("p", { class: "empty" }, "Nothing was set aside.");
-  const chosen = new Set();
   const bar = el("div");
   const boxes = units.map((unit) => el("input", { type: "checkbox", "aria-label": `choose ${place(unit)}`, onchange: (event) => choose([unit], event.target.checked) }));
   const whole = el("input", { type: "checkbox", "aria-label": "choose all of this page", onchange: (event) => choose(units, event.target.checked) });
   const choose = (some, isOn) => {
-    for (const unit of some) chosen[isOn ? "add" : "delete"](unit);
-    boxes.forEach((box, i) => (box.checked = chosen.has(units[i])));
+    for (const unit of some) isOn ? chosen.set(place(unit), unit) : chosen.delete(place(unit));
+    boxes.forEach((box, i) => (box.checked = chosen.has(place(units[i]))));
     whole.checked = chosen.size === units.length;
     whole.indeterminate = chosen.size > 0 && !whole.checked;
-    show(bar, changes(chosen.size ? some_of([...chosen]) : all_of(rows, wanted), changing));
+    show(bar, changes(chosen.size ? some_of([...chosen.values()]) : all_of(rows, wanted), changing));
   };
   choose([], false);
   const columns = [{ title: "chosen", of: (unit) => boxes[units.indexOf(unit)] }, ...COLUMNS];
@@ -137,7 +156,7 @@ function following(into, of, signal) {
       show(into, rows.length > 0 && section("Redrives of the last hour", rows.map(redrive)));
       if (rows.some((row) => row.unhandled)) next = setTimeout(look, FOLLOW_MS);
     } catch (error) {
-      if (!signal.aborted) show(into, el("p", { class: "bad" }, error.message));
+      if (!signal.aborted && error.status !== 403) show(into, el("p", { class: "bad" }, error.message)); // the list says that
     }
   };
   addEventListener("look", soon, { signal });

@@ -20,7 +20,10 @@ function doctor({ main, signal }) {
       const report = await answer;
       if (!signal.aborted) show(body, report.age_s !== null ? findings(report) : el("p", { class: "empty" }, "No examination yet. It takes a second or two and changes nothing; gapless doctor does the same."));
     } catch (error) {
-      if (!signal.aborted) tell(error.message, true);
+      if (signal.aborted) return;
+      button.hidden = error.status === 403;
+      if (body.firstChild) tell(error.message, true);
+      else show(body, el("p", { class: "bad" }, error.message));
     } finally {
       button.ariaDisabled = null;
     }

@@ -1,7 +1,7 @@
 // An event: its payload, its neighbours, the chain it is in, and its state in each group.
 
 import { address } from "../address.js";
-import { get, getEvents, path } from "../api.js";
+import { get, getEvents, path, session } from "../api.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { copyButton, payload, SHOWN_CHARACTERS } from "../payload.js";
 import { when } from "../reading.js";
@@ -93,7 +93,7 @@ function standing(topic, found, status) {
     { title: "state", of: state },
     { title: "attempts", kind: "number", hide: true, of: (each) => each.attempts && count(each.attempts) },
     { title: "reason", of: (each) => each.reason ?? "" },
-  ], found.groups, { empty: "No group reads the topic." });
+  ], found.groups, { empty: `No group${session().asks_keys ? " that this key may see" : ""} reads the topic.` });
 }
 
 function chain(event, signal) {

@@ -64,6 +64,7 @@ export function newest(topic, given, signal) {
   let skipped = 0; // events before those, for which there was no room
   let told = "";
   let isRead = false; // the newest ones are there
+  let isFailed = false; // they could not be read
   let drawing = 0;
   const isPaused = () => pause.getAttribute("aria-pressed") === "true";
   const isAway = () => body.getBoundingClientRect().top < 0; // the reader is below the newest rows, which must not move
@@ -85,6 +86,7 @@ export function newest(topic, given, signal) {
   };
   const more = async () => {
     const isFirst = !isRead;
+    isFailed = false;
     try {
       const before = isFirst ? parameters(given).before : [...list.older].map((each) => each.join("@")).join(",");
       const found = await getEvents(path("topics", topic, "search"), { ...parameters(given), before, limit: PAGE, payload_chars: SHORT_CHARACTERS }, signal);
@@ -95,7 +97,10 @@ export function newest(topic, given, signal) {
       isRead = true;
       draw();
     } catch (error) {
-      if (!signal.aborted) show(foot, el("p", { class: "bad" }, error.message));
+      if (!signal.aborted) show(foot, el("p", { class: "bad" }, error.message), isRead && el("button", { type: "button", onclick: more }, "Try again"));
+      isFailed = isFirst;
+      if (isFailed) told = ""; // the stream is refused for the same reason
+      say();
     }
   };
   pause.addEventListener("click", () => {
@@ -104,6 +109,7 @@ export function newest(topic, given, signal) {
     draw();
   });
   const isLive = mayGrow(given);
+  if (!isLive) addEventListener("look", () => isFailed && more(), { signal });
   if (isLive) addEventListener("scroll", () => arrived.length && (drawing ||= setTimeout(draw, DRAW_MS)), { signal, passive: true });
   show(foot, el("p", { class: "quiet" }, "reading …"));
   begin();
@@ -131,6 +137,7 @@ export function newest(topic, given, signal) {
         told = text;
         say();
         follows();
+        if (isFailed && text === "live") more();
       }, signal).then(follows);
     });
     await more();

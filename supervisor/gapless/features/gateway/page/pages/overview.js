@@ -27,7 +27,6 @@ function overview({ main, signal }) {
   const groups = groupList(signal);
   const chart = historyChart({}, CHARTS, signal);
   main.append(el("h1", { class: "unseen" }, "Overview"), top, chart, figures, groups.element, late);
-  show(top, el("p", { class: "empty" }, "looking at the log …"));
   return (status) => {
     show(top, verdict(status));
     chart.live(status.totals);

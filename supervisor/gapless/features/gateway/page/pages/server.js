@@ -10,7 +10,6 @@ function server({ main }) {
   main.append(el("h1", {}, "Server"));
   const body = el("div");
   main.append(body);
-  show(body, el("p", { class: "empty" }, "looking at the log …"));
   return (status) => show(body, database(status), machinery(status));
 }
 

@@ -115,13 +115,15 @@ function topic({ main, parts: [topic], query, signal }) {
   const body = el("div");
   const published = el("div", { "aria-live": "polite" });
   const tabs = [...VIEWS].map(([name, title]) => el("a", { href: address(["topics", topic], { view: name }), "aria-current": name === view ? "page" : null }, title));
-  main.append(el("h1", {}, topic), live, el("div", { class: "buttons" }, publishing(topic, published), altering(topic)), published, el("nav", { class: "tabs", "aria-label": "of the topic" }, tabs), body);
+  const there = el("div", {}, live, el("div", { class: "buttons" }, publishing(topic, published), altering(topic)), published, el("nav", { class: "tabs", "aria-label": "of the topic" }, tabs), body);
+  const absent = el("p", { class: "empty", hidden: true }, "There is no such topic.");
+  main.append(el("h1", {}, topic), absent, there);
   const update = VIEWS.has(view) && { "": events, groups, partitions, rates: charts, settings }[view]({ body, topic, query, signal });
   if (!VIEWS.has(view)) show(body, el("p", { class: "empty" }, "There is no such view of a topic."));
   return (status) => {
-    const found = status.topics.find((each) => each.topic === topic);
-    if (!found) return show(live, el("p", { class: "empty" }, "There is no such topic."));
     const row = rowsOf(status).find((each) => each.topic === topic);
+    absent.hidden = !(there.hidden = !row);
+    if (!row) return;
     show(live, el("p", {}, `${plural(row.events, "event")} in ${plural(row.partition_count, "partition")}, ${rate(row.rate)} a second; `,
       row.pending > 0 && `${plural(row.pending, "event")} without an offset yet; `,
       row.groups.length ? ["read by ", row.groups.map((each, i) => [i ? ", " : "", el("a", { href: groupHref(each) }, each.group), " (", state(each), each.lag > 0 && `, ${count(each.lag)} behind`, ")"])] : "nobody reads it"));
