@@ -211,7 +211,7 @@ def test_discard(gapless, letters, conn) -> None:
         assert complaint.endswith(": test data")
     assert "--reason" in gapless("dlq", "discard", "billing/orders/0@4").complaint()
     assert (
-        "--reason must say"
+        "the reason must say"
         in gapless("dlq", "discard", "billing/orders/0@4", "--reason", " ").complaint()
     )
 
