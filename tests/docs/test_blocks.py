@@ -38,7 +38,7 @@ EXPENSIVE = {
 }
 PLAIN = "a plain user"
 USERS = ("root", PLAIN) if AS_ROOT else (PLAIN,)
-ANY = "anyone"  # who may least, of those that can run Python here
+ANY = "anyone"  # of the users that can run Python here, the one with the fewest rights
 EXAMPLES = ("shop", "mail", "notifications", "fastapi", "flask", "django")
 _STARTS = re.compile(r"gapless (server start|demo)\b")
 _SLEEP = re.compile(r"\bpg_sleep\((\d+)\)")
@@ -55,7 +55,7 @@ class Home:
 
 
 def _typists(page: Path) -> tuple[str, ...]:
-    """Return who types a page: root, too, where it starts a server, which runs as another account."""
+    """Return the users that type a page: root, too, where it starts a server, as another account."""
     starts = any(_STARTS.search(block.text) for block in _to_run(page))
     return USERS if starts else (ANY,)
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections import deque
-from threading import Timer
+from threading import Lock, Timer
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 AFTER_S = 0.5  # work that ends before then shows no bar
 _WINDOW_S = 10.0  # of the rate
+_APART_S = 0.1  # two states that tell the rate: a million lines in a second are not kept
 _RATE_MIN = 0.05  # below it, a rate of one decimal is 0.0
 _DAY_S = 86_400.0
 _NO_SCREEN = ("dumb", "unknown")
@@ -63,6 +64,7 @@ class Steps:
         shows = not is_quiet and sys.stderr.isatty() and os.environ.get("TERM") not in _NO_SCREEN
         # A timer, for the first thing may take long; and only then: Rich costs 50 ms.
         self._timer = Timer(AFTER_S, self._begin) if shows else None
+        self._beginning = Lock()
 
     @property
     def shows(self) -> bool:
@@ -92,14 +94,15 @@ class Steps:
 
     def show(self, done: int, things: int = 0, total: int | None = None) -> None:
         """Show the present state; things: in the bytes that were read; total: known by now."""
-        self._done, self._things = done, things if self._in_bytes else done
+        before, self._done, self._things = self._done, done, things if self._in_bytes else done
         self._total = self._total if total is None else total
         now_s = monotonic()
-        if self._done < self._course[-1][1]:  # another one of several works
+        if done < before:  # another one of several works
             self._course.clear()
             self._course.append((now_s, self._done, self._things))
         # A look between two steps tells nothing new: a step may last longer than the window.
-        if self._course[-1][1:] != (self._done, self._things):
+        is_new = self._course[-1][1:] != (self._done, self._things)
+        if is_new and now_s >= self._course[-1][0] + _APART_S:
             self._course.append((now_s, self._done, self._things))
         while len(self._course) > 2 and self._course[1][0] < now_s - _WINDOW_S:
             self._course.popleft()
@@ -136,10 +139,11 @@ class Steps:
         return count, rate, f"{clock}:{seconds:02} left"
 
     def begin(self) -> None:
-        """Show the bar, once the work has lasted."""
-        if self._timer is not None and self._timer.ident is None:
-            self._timer.daemon = True
-            self._timer.start()
+        """Show the bar, once the work has lasted; any thread may call it, and again."""
+        with self._beginning:
+            if self._timer is not None and self._timer.ident is None:
+                self._timer.daemon = True
+                self._timer.start()
 
     def _begin(self) -> None:
         from gapless.cli.bar import make_bar  # noqa: PLC0415 - see above

@@ -53,8 +53,8 @@ class Step:
 
     @property
     def is_settled(self) -> bool:
-        """Whether a unit came to an end in this step, good or bad."""
-        return bool(self.events or self.handled or self.failed)
+        """Whether a unit came to an end in this step, good or bad, or a filter passed some."""
+        return bool(self.next_offset or self.events or self.handled or self.failed)
 
     @classmethod
     def after(cls, spans: UnitRanges, aside: Mapping[str, int] = NONE) -> Self:

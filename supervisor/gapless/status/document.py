@@ -35,7 +35,7 @@ _OF_A_GROUP = (
         "lag_per_s",
         "catch_up_s",
     ),
-    *("workers", "open", "in_hand", "in_work", "lapsed", "finished_ahead", "start"),
+    *("workers", "open", "in_hand", "in_work", "lapsed", "finished_ahead"),
 )
 
 
@@ -67,8 +67,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  (partitions without a member for them), stopped (with an error), paused, lag, lag_s
                  (of the oldest), dead_letters, dead_events, waiting, parked, handled_per_s,
                  lag_per_s (the growth of the lag), catch_up_s (until lag is 0, at this rate; null:
-                 unknown, or never), start (the command that serves it; "": gapless run with a
-                 handler); of queues also workers, open, in_hand, in_work, lapsed, finished_ahead
+                 unknown, or never); of queues also workers, open, in_hand, in_work, lapsed,
+                 finished_ahead
     partitions   group, topic, partition, member (at work; null: none), target (should work),
                  state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
                  queues shared, unserved, paused), epoch, mode (ordered, queue), and of queues:

@@ -60,7 +60,7 @@ def _stopped(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[StatusP
                 for row in snapshot.partitions
                 if row.error is not None and row.key[:2] == line.key
             ]
-            why = min(rows, key=_since).error or ""
+            why = (min(rows, key=_since).error or "").removeprefix("stopped: ")
             yield StatusProblem(
                 f"{line.name}: {some(line.stopped, 'partition')} stopped: {why[:ERROR_MAX]}",
                 "gapless doctor says what helps",

@@ -61,5 +61,8 @@ def test_hours_are_hours(clock: list[float]) -> None:
 def test_events_of_an_earlier_call_are_no_rate(clock: list[float]) -> None:
     with Steps("replay", 1000, "event", before=600) as steps:
         assert steps.words() == ("600 of 1,000 events", "", "")
+        for done in range(601, 701):  # within a moment: not each is kept
+            steps.show(done)
+        assert len(steps._course) == 1
         _looks(steps, clock, 700, for_s=1)
         assert steps.words() == ("700 of 1,000 events", "100/s", "0:03 left")

@@ -126,6 +126,7 @@ def test_a_group_says_its_state_and_what_applies(
     ops.create_group(conn, "billing", "orders")
     place = ops.GroupPlace(group="billing", topic="orders")
     go(page, "#/groups/billing/orders", "Nobody works on it, 5 events behind")
+    shows(page, "start gapless run with a handler of the group", ".remedy")
     buttons = ".buttons button"
     assert "Resume" not in page.locator(buttons).all_inner_texts()
     page.click("button:text-is('Filter …')")

@@ -31,6 +31,10 @@ def test_a_problem_has_an_age_a_way_and_a_command(page: Any, conn: Connection) -
     for group in ("billing", "resting"):
         ops.create_group(conn, group, "orders")
     ops.pause(conn, ops.GroupPlace(group="resting"), reason="lunch")
+    page.evaluate(
+        "dispatchEvent(new PointerEvent('pointerdown'))"
+    )  # a menu of the browser has its end
+    page.mouse.move(5, 5)
     shows(page, "lunch", "#verdict")
     shows(page, "2 things to look at", "#verdict")
     lines = page.locator("#verdict li")

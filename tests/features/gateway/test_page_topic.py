@@ -51,11 +51,13 @@ def test_the_newest_events_are_there_and_new_ones_come(
     page.click("button:text-is('Continue')")
     assert rows(page, 52)[:2] == ['"late"', WRITTEN]
     page.locator("main tbody tr").last.scroll_into_view_if_needed()
-    put(conn, NewEvent(payload="later", key="k"))  # the rows that somebody reads do not move
+    put(
+        conn, NewEvent(payload="x" * 158 + "😀😀", key="k")
+    )  # the rows that somebody reads do not move
     shows(page, "1 new event, shown at the top of the list")
     assert rows(page, 52)[0] == '"late"'
     page.keyboard.press("Home")
-    assert rows(page, 53)[0] == '"later"'
+    assert rows(page, 53)[0] == '"' + "x" * 158 + "😀 …"  # cut, but within no character
     page.click("button:text-is('Older events')")
     assert rows(page, 63)[-1] == "0"
     assert page.locator("button:text-is('Older events')").count() == 0

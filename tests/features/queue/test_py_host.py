@@ -78,8 +78,11 @@ def test_told_to_end_it_ends_when_nothing_is_in_hand(
     worker = work(one)
     assert worker.host.over() is None
     assert not worker.host.hurries()
+    worker.serving._try_later(psycopg.errors.SerializationFailure("busy"))
+    assert worker.serving.has_trouble
     worker.turn()
     one.until_running(1, 2)
+    assert not worker.serving.has_trouble, "calls may take long; new events are heard meanwhile"
     one.now_s += 5
     assert worker.board.work_ms(SLOT) != 0, "a call that hangs is work"
     worker.orders.send_bytes(b"drain")

@@ -113,5 +113,5 @@ def test_one_that_may_not_be_called_is_tried_less_and_less(
     add_own(conn, server, "shop", url="http://10.0.0.1/hook")
     start()
     _publish(conn, range(1))
-    tried = "select max(substring(error, 'private.*attempt (\\d+)')::int) from gapless.leases"
-    _until(lambda: (conn.execute(tried).fetchone() or (0,))[0] == 4, "its attempts are counted")
+    tried = "select from gapless.leases where substring(error, 'private.*attempt (\\d+)')::int > 3"
+    _until(lambda: conn.execute(tried).fetchone() is not None, "its attempts are counted")

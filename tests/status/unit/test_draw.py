@@ -444,7 +444,6 @@ def test_the_document_is_json_and_speaks_kafka() -> None:
             "in_work": 0,
             "lapsed": 0,
             "finished_ahead": 0,
-            "start": "",
         }
     ]
     assert document["members"][1]["state"] == "draining"

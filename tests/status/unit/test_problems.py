@@ -97,3 +97,8 @@ def test_a_problem_has_an_age_and_a_command(
     (found,) = to_document(shot)["problems"]
     assert (found["since_s"], found["command"]) == (since_s, command)
     assert command in found["remedy"]
+
+
+def test_a_stopped_partition_is_said_to_be_so_once() -> None:
+    (found,) = to_document(look([standing(0, error="stopped: a hole")]))["problems"]
+    assert found["problem"] == "billing/orders: 1 partition stopped: a hole"

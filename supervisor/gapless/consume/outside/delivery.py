@@ -252,7 +252,7 @@ class AtLeastOnce:
             parked=note.aside["parked"],
             asked=note.aside["asked"],
             handled=len(note.done) - sum(note.aside[state] for state in STATES),
-            next_offset=next_offset,
+            next_offset=next_offset if units else 0,
         )
 
     def _call(self, begun: Sequence[Span], attempts: dict[int, int]) -> None:

@@ -103,13 +103,13 @@ class _Serving:
         self.is_dropped = False
         self._retries = Retries(RETRY_S_MAX)
         self._brake = FailureBackoff(spec.terms.policy.brake_keys)
-        self._braked_until_s = 0.0
+        self._braked_until_s = self._holds_until_s = 0.0
         self._name = f"queue worker {spec.group_id}"
 
     @property
     def has_trouble(self) -> bool:
         """Whether the next turn is put off on purpose: a notification does not hasten it."""
-        return self._retries.failures > 0 or self._brake.is_on
+        return monotonic() < self._holds_until_s or self._brake.is_on
 
     def turn(self) -> ExitCode | None:
         """Take a turn; put the next one off while the environment does not let it succeed."""
@@ -118,6 +118,7 @@ class _Serving:
         if rests and not driver.going_on and not self.is_dropped:
             self.due_s = min(self._braked_until_s, began_s + REST_LOOK_S)
             return None
+        self._holds_until_s = 0.0
         board.begin(slot, since_s=driver.oldest_s)
         try:
             done = driver.rest() if self.is_dropped or rests else driver.turn(one=self._brake.is_on)
@@ -182,7 +183,7 @@ class _Serving:
         attempt = self._retries.failures
         if attempt in (1, 3, 10) or attempt % 30 == 0:
             log.warning("%s: will try again: %s", self._name, why_refused(self.driver.conn, error))
-        self.due_s = monotonic() + wait_s
+        self.due_s = self._holds_until_s = monotonic() + wait_s
 
     def _require_session(self, error: Exception) -> None:
         """Raise `error`, as one that ends the loop, if the session is not as it was."""

@@ -11,7 +11,7 @@ from gapless.status.section import Rank, StatusSection
 class Checked:
     """A topic with JSON Schemas.
 
-    types: the number of event types with versions of their own; * is for those without. versions:
+    types: the event types with versions of their own; * is for those without. versions:
     the number in use. unfit: units that are dead letters because an event fits none, among the 10
     000 dead letters that are looked at. Events that publishers could not publish are counted
     nowhere.

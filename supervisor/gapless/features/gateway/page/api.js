@@ -23,6 +23,7 @@ addEventListener("pointerdown", ({ button }) => {
   released = new Promise((done) => (release = done));
 });
 for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => setTimeout(release)); // after the click
+addEventListener("pointermove", ({ buttons }) => buttons || release()); // no release came: a menu of the browser had it
 
 /** Return an answer and its text; of a gateway that is away, each browser says something else. */
 async function answered(where, init) {

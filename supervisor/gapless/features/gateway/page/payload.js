@@ -10,6 +10,9 @@ const LEAF_CHARACTERS = 1_000;
 const BRANCHES = 200; // of a node, at a time
 const TEXT_CHARACTERS = 200_000; // of a text, at a time: a browser stands still for the layout of 15 million
 
+/** A place to cut a text at, but not within a character of two units. */
+const whole = (text, at) => (text.codePointAt(at - 1) > 0xffff ? at + 1 : at);
+
 /** JSON as text; of a payload that is nested too deep for JavaScript a sentence. */
 function written(value, indent) {
   try {
@@ -24,7 +27,7 @@ function written(value, indent) {
 export function short(event) {
   const text = event.payload_begins ?? written(event.payload);
   const isCut = text.length > SHORT_CHARACTERS || event.payload_begins !== undefined;
-  return el("code", { class: "short" }, text.slice(0, SHORT_CHARACTERS), isCut && " …");
+  return el("code", { class: "short" }, text.slice(0, whole(text, SHORT_CHARACTERS)), isCut && " …");
 }
 
 /** A button that copies a text. */
@@ -62,7 +65,7 @@ export function payload(event, all) {
 function inPieces(text) {
   const made = el("pre", { tabindex: "0" });
   const more = (from) => {
-    const to = from + TEXT_CHARACTERS;
+    const to = whole(text, from + TEXT_CHARACTERS);
     made.append(plain(text.slice(from, to)));
     if (to < text.length) made.append(el("button", { type: "button", onclick: (event) => (event.target.remove(), more(to)) }, `${bytes(text.length - to)} more`));
   };
@@ -101,7 +104,7 @@ function node(name, value, isOnly) {
 function leaf(value) {
   const text = written(value);
   if (text.length <= LEAF_CHARACTERS) return el("code", {}, text);
-  const made = el("code", {}, text.slice(0, LEAF_CHARACTERS), " … ");
+  const made = el("code", {}, text.slice(0, whole(text, LEAF_CHARACTERS)), " … ");
   const all = () => made.replaceWith(inPieces(text));
   return [made, el("button", { type: "button", onclick: (event) => (event.target.remove(), all()) }, `show all ${bytes(text.length)}`)];
 }

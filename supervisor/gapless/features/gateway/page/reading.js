@@ -11,10 +11,13 @@ export function when(text) {
   return el("time", { datetime: utc, title: `${utc.slice(0, 19).replace("T", " ")} UTC` }, at.toLocaleString());
 }
 
-/** The same read, one after the other: no older answer comes after a newer one. It does not throw. */
+/** The same read, one after the other: no older answer comes after a newer one. One that throws does not end the others. */
 export function inTurn(read) {
   let reads = Promise.resolve();
-  return (...given) => (reads = reads.then(() => read(...given)));
+  return (...given) => {
+    const next = () => read(...given);
+    return (reads = reads.then(next, next));
+  };
 }
 
 /** A page that reads documents now and after each change: parts are [heading, address, draw, query]; one that cannot

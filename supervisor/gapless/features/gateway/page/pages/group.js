@@ -6,6 +6,7 @@ import { action, tell } from "../ask.js";
 import { historyChart } from "../chart.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { inTurn, when } from "../reading.js";
+import { remedyOf } from "../remedy.js";
 import { age, catchUp, count, plural, rate } from "../words.js";
 import { causes, OPEN } from "./causes.js";
 
@@ -28,7 +29,9 @@ function group({ main, parts: [groupName, topic], signal }) {
     absent.hidden = !(found.hidden = !line); // a look that was taken before it was made shows none
     if (!line) return;
     const rows = status.partitions.filter((each) => each.group === groupName && each.topic === topic);
-    show(parts.state, stateOf(line, rows));
+    const here = ["groups", groupName, topic].join("\n");
+    const problems = status.problems.filter((each) => each.page.join("\n") === here);
+    show(parts.state, stateOf(line, rows), problems.map((each) => el("p", { class: "remedy" }, remedyOf({ ...each, page: [] }))));
     if (drawn !== line.paused) show(parts.buttons, buttons(groupName, topic, line));
     drawn = line.paused;
     charts.live(line);
@@ -84,14 +87,15 @@ function stateOf(line, rows) {
   const first = (of) => rows.map((row) => row[of]).filter(Boolean).sort()[0];
   const some = (n) => (n === line.partitions ? "" : ` in ${n} of ${plural(line.partitions, "partition")}`);
   const said = (kind, ...words) => el("p", { class: `standing ${kind}` }, words);
-  if (line.stopped) return said("bad", `Stopped${some(line.stopped)}`, since(first("error_at")), ": ", rows.find((row) => row.error).error);
+  if (line.stopped) return said("bad", `Stopped${some(line.stopped)}`, since(first("error_at")), ": ", why(rows.find((row) => row.error)));
   if (line.paused) return said("warn", `Paused${some(line.paused)} since `, when(first("paused_at")), `, by ${rows.find((row) => row.pause).pause}`);
-  if (line.unserved) return said(line.lag ? "bad" : "warn", `Nobody works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}: start ${line.start || "gapless run"}`);
+  if (line.unserved) return said(line.lag ? "bad" : "warn", `Nobody works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}`);
   if (line.lag_s >= 1) return said("warn", `${behind(line)[0].toUpperCase()}${behind(line).slice(1)}${outlook(line)}`);
   return said("good", "Running, and up to date");
 }
 
 const outlook = (line) => (line.catch_up_s ? `, up to date in ${age(line.catch_up_s)}` : line.lag_per_s > 0 ? ", and more with each second" : "");
+const why = ({ error }) => error.replace(/^stopped: /, "");
 const since = (at) => at && [" since ", when(at)];
 const behind = (line) => `${plural(line.lag, "event")} behind, the oldest for ${age(line.lag_s)}`;
 
@@ -112,7 +116,7 @@ function figures(line, isMore) {
 /** The current errors of partitions, by their text without numbers. */
 function stopped(rows) {
   const found = Map.groupBy(rows.filter((row) => row.error), (row) => row.error.replace(/[0-9]+/g, "#"));
-  return [...found.values()].map((of) => el("p", { class: "bad" }, `${plural(of.length, "partition")} (${of.map((row) => row.partition).join(", ")}) stopped`, since(of.map((row) => row.error_at).sort()[0]), `: ${of[0].error}`));
+  return [...found.values()].map((of) => el("p", { class: "bad" }, `${plural(of.length, "partition")} (${of.map((row) => row.partition).join(", ")}) stopped`, since(of.map((row) => row.error_at).sort()[0]), `: ${why(of[0])}`));
 }
 
 const doing = (row) => el("span", {}, row.doing, since(row.since));
@@ -140,7 +144,7 @@ function partitions(rows, work) {
   const by = Object.fromEntries(work.filter((each) => each.partition !== null && !isInHand(each)).map((each) => [each.partition, each]));
   const columns = [
     { title: "partition", kind: "number", of: (row) => row.partition },
-    !isShared && { title: "member", of: (row) => row.member || "nobody" },
+    !isShared && { title: "member", kind: "place", of: (row) => row.member || "nobody" },
     !isShared && { title: "session", kind: "number", hide: true, of: (row) => by[row.partition]?.pid },
     !isShared && { title: "work", of: (row) => work.length > 0 && occupation(row, by[row.partition]) },
     { title: "current offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
