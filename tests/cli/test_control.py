@@ -31,6 +31,13 @@ def paused(conn: psycopg.Connection) -> int:
     return int(row[0])
 
 
+def sessions(conn: psycopg.Connection) -> int:
+    said = "select count(*) from pg_stat_activity where datname = current_database()"
+    row = conn.execute(said).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def next_offset(conn: psycopg.Connection) -> int:
     row = conn.execute("select next_offset from gapless.consumer_offsets").fetchone()
     assert row is not None
@@ -126,10 +133,13 @@ def test_interrupted(
 def test_killed(gapless, orders, conn, dsn, start: Callable[..., subprocess.Popen[str]]) -> None:
     """It leaves the pause, and says so where people look; nothing moved; resume ends it."""
     with owner(dsn, "billing", require_topic(conn, "orders")):
+        before = sessions(conn)
         process = start("seek", "billing", "--latest", "--yes", "--pause")
         assert until(lambda: paused(conn) == 1)
         process.kill()
         process.wait()
+        # The server ends a statement of a client that died: as long as the worker is at it.
+        assert until(lambda: sessions(conn) == before)
     assert next_offset(conn) == 1
     assert "gapless seek --pause" in gapless("status", "--json").json["partitions"][0]["pause"]
     assert gapless("resume", "billing").out == "resumed group billing\n"

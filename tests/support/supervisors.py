@@ -94,8 +94,13 @@ class Runs:
         until(lambda: len(self.done()) >= len(numbers) - 60, "most are done", within=self.state)
 
     def until_empty(self, group: str, timeout_s: float = PATIENCE_S) -> None:
-        """Wait until nothing of a group is open, in hand, or waits."""
-        until(lambda: not self.left(group), "nothing left", timeout_s=timeout_s, within=self.state)
+        """Wait until nothing of a group is open, in hand, or waits; nor for an offset."""
+
+        def empty() -> bool:
+            (pending,) = self.conn.execute("select gapless.pending()").fetchone() or (True,)
+            return not pending and not self.left(group)
+
+        until(empty, "nothing left", timeout_s=timeout_s, within=self.state)
 
     def left(self, group: str) -> int:
         """Return the number of events that are open, in hand, or waiting."""

@@ -93,10 +93,10 @@ def test_steps_are_as_many_as_asked_and_fields_those(
 
 
 def test_pages_are_of_so_many_minutes(
-    conn: Connection[Any], last: int, open_gateway: Callable[..., Client]
+    conn: Connection[Any], orders: None, open_gateway: Callable[..., Client]
 ) -> None:
     conn.execute("select gapless.create_group('g' || n, 'orders') from generate_series(1, 20) n")
-    record(conn, last + 1)
+    record(conn, now(conn))
     gateway = open_gateway()
     first = gateway.get("/v1/history", params={"since": "71h", "of": "lag"}).json()
     assert (first["page"], first["pages"], len(first["series"])) == (1, 3, 11)
