@@ -162,6 +162,17 @@ def test_those_of_a_removed_one_go(two: Connection) -> None:
         ids(two)
 
 
+def test_one_is_removed_beside_a_worker_that_notes(dsn: str, two: Connection) -> None:
+    """The deletion waits for no row that the worker has, which shares the webhook later."""
+    two.execute("set lock_timeout = '2s'")
+    with connect(dsn, role="test") as worker, worker.transaction():
+        worker.execute("select gapless.note_webhook('a', 1, 0, null, false)")
+        assert remove_webhook(two, "a", wait_s=0)
+        record(worker, "a")
+    assert [each.name for each in list_webhooks(two)] == ["b"]
+    assert two.execute("select gapless.purge_webhooks()").fetchone() == (0,)
+
+
 def test_what_cannot_be_recorded_now_is_recorded_later(
     dsn: str, conn: Connection, server: Server, topic: Topic
 ) -> None:

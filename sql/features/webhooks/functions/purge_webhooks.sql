@@ -1,7 +1,9 @@
 -- Drop the groups of removed webhooks, and delete these webhooks, as far as no worker serves them any more, and delete
 -- attempts that are too old, some at a time. Returns the number of the remaining removed webhooks. A consumer may call
 -- it: it drops only webhooks that an operator has removed.
--- locks: attempts and the rows of removed webhooks that no other session has locked, then as drop_group()
+-- locks: attempts, and the rows of removed webhooks and of their state that no other session has locked, then as
+--   drop_group(). MUST wait for no row of webhook_state: a worker that notes and records locks it first, and then shares
+--   its webhook, because PostgreSQL checks a foreign key again where a transaction changes a row twice
 create or replace function gapless.purge_webhooks() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -19,9 +21,10 @@ begin
   for gone in
     select w.name, w.topic_id, w.shared, gapless.group_of_webhook(w) as group_id
     from gapless.webhook w
+    join gapless.webhook_state s using (name)
     where w.removed_ts is not null
     order by w.name
-    for update skip locked
+    for update of w, s skip locked
   loop
     begin
       if exists (select from gapless.consumer_group g where g.group_id = gone.group_id)
