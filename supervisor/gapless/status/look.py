@@ -82,7 +82,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
 
 
 def _in_utc(server: Server) -> Server:
-    """Ages are counted from its time: within one time zone, Python would do so by the wall clock."""
+    """Ages are counted from its time: within one zone, Python would do so by the wall clock."""
     return replace(server, taken_ts=server.taken_ts.astimezone(UTC))
 
 

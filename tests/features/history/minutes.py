@@ -41,9 +41,7 @@ def now(conn: Connection[Any]) -> int:
     return int((found - HOUR).total_seconds() // 60)
 
 
-def record(
-    conn: Connection[Any], minute: int, keep_hours: int = 72, *, second: int = 10
-) -> int:
+def record(conn: Connection[Any], minute: int, keep_hours: int = 72, *, second: int = 10) -> int:
     """Record the n-th minute; return the number of rows."""
     said = "select gapless.record_history_at(%s, %s)"
     return int(value(conn, said, at(minute, second), keep_hours))
