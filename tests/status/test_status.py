@@ -387,3 +387,17 @@ def test_no_partition_is_compared_with_all_others(conn: Connection) -> None:
         plan = "\n".join(line for (line,) in conn.execute(explain).fetchall())
     removed = re.findall(r"Rows Removed by Join Filter: (\d+)", plan)
     assert sum(map(int, removed)) < 400 * 8, plan
+
+
+def test_an_age_is_of_hours_that_passed_in_any_time_zone(conn: Connection, topic: Topic) -> None:
+    """The clock on the wall was set twice in that year."""
+    conn.execute("select gapless.create_group('billing', 'outbox')")
+    conn.execute("select gapless.pause('billing')")
+    conn.execute("set timezone = 'Europe/Berlin'")
+    for days in range(50, 350, 50):
+        hours = days * 24
+        conn.execute(
+            "update gapless.group_pause set paused_ts = now() - make_interval(hours => %s)", [hours]
+        )
+        ages = [each["since_s"] for each in to_document(snapshot(conn))["problems"]]
+        assert [age // 3600 for age in ages if age is not None and age > 3600] == [hours]

@@ -153,12 +153,12 @@ def read_age(text: str | None, what: str, *, also: str = "") -> int | None:
 
 
 def read_time(text: str) -> datetime:
-    """Read a time in ISO 8601; one without an offset is UTC. Raises UsageError."""
+    """Read a time in ISO 8601, as UTC; one without an offset is UTC. Raises UsageError."""
     try:
         read = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # the second one: outside the years 1 to 9999 in UTC
         raise UsageError(f"{text!r} is not a time: write it as 2026-03-01T12:00:00Z") from None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def read_since(text: str) -> datetime | timedelta:

@@ -23,7 +23,7 @@ POINTS_MAX = 60  # the widest course that is drawn
 class _Sample:
     ts_s: float
     events: int
-    next_offsets: Mapping[Key, int]
+    done: Mapping[Key, int]  # events: of a queue with those above the floor, which a long job holds
     lags: Mapping[tuple[str, str], int]
 
 
@@ -45,7 +45,7 @@ class History:
         sample = _Sample(
             ts_s=snapshot.server.taken_ts.timestamp(),
             events=snapshot.totals.events,
-            next_offsets={row.key: row.next_offset for row in snapshot.partitions},
+            done={row.key: row.next_offset + row.finished_ahead for row in snapshot.partitions},
             lags=_lags(snapshot),
         )
         samples = self._samples
@@ -76,7 +76,7 @@ class History:
         then, now = self._window()
         if then is None or now is None:
             return None
-        return sum(_rate(then, now, key) or 0.0 for key in now.next_offsets)
+        return sum(_rate(then, now, key) or 0.0 for key in now.done)
 
     def published(self) -> float | None:
         """Return the events per second that got an offset."""
@@ -123,7 +123,7 @@ def _lags(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
 
 def _rate(then: _Sample, now: _Sample, key: Key) -> float | None:
     """Return the rate between two samples; a seek backwards is not a rate."""
-    before, after = then.next_offsets.get(key), now.next_offsets.get(key)
+    before, after = then.done.get(key), now.done.get(key)
     if before is None or after is None:
         return None
     return max(0.0, (after - before) / (now.ts_s - then.ts_s))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC
 from typing import Any, LiteralString, TypeVar
 
 from psycopg import Connection, Cursor
@@ -67,7 +68,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         found = {record: tuple(rows) for record, rows in beside.items()}
         return Snapshot(
             place=_place(conn),
-            server=one_of(server),
+            server=_in_utc(one_of(server)),
             sequencer=sequencer,
             topics=tuple(topics),
             pending=() if sequencer.needs_rebase else tuple(pending),  # those of another cluster
@@ -78,6 +79,11 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             chunks=one_of(chunks)[0],
             **{name: tuple(rows) for name, rows in lists.items()},
         )
+
+
+def _in_utc(server: Server) -> Server:
+    """Ages are counted from its time: within one zone, Python would do so by the wall clock."""
+    return replace(server, taken_ts=server.taken_ts.astimezone(UTC))
 
 
 def _served(rows: Iterable[Standing], beside: Mapping[type, Sequence[Any]]) -> tuple[Standing, ...]:

@@ -30,9 +30,9 @@ class Minute:
     published: int | None
 
 
-def at(minute: int) -> datetime:
+def at(minute: int, second: int = 10) -> datetime:
     """Return a time within the n-th minute."""
-    return HOUR + timedelta(minutes=minute, seconds=10)
+    return HOUR + timedelta(minutes=minute, seconds=second)
 
 
 def now(conn: Connection[Any]) -> int:
@@ -41,10 +41,10 @@ def now(conn: Connection[Any]) -> int:
     return int((found - HOUR).total_seconds() // 60)
 
 
-def record(conn: Connection[Any], minute: int, keep_hours: int = 72) -> int:
+def record(conn: Connection[Any], minute: int, keep_hours: int = 72, *, second: int = 10) -> int:
     """Record the n-th minute; return the number of rows."""
     said = "select gapless.record_history_at(%s, %s)"
-    return int(value(conn, said, at(minute), keep_hours))
+    return int(value(conn, said, at(minute, second), keep_hours))
 
 
 def read(

@@ -18,7 +18,7 @@ from gapless.ops.text import stamp
 from gapless.status.console import LiveConsole
 from gapless.status.view import ConsoleState
 from support.gateways import Client, problem
-from support.records import Command
+from support.records import Command, value
 
 FIELDS = {"lag", "lag_s", "handled_per_s", "dead_letters", "members", "published_per_s"}
 
@@ -117,6 +117,7 @@ def test_what_is_refused(
         ({"since": "80h"}, 400, "is too long ago: history is kept for 3d"),
         ({"since": "9999999999d"}, 400, "is not a time"),
         ({"since": "soon"}, 400, "is not a time"),
+        ({"since": "0001-01-01T00:00+14:00"}, 400, "is not a time"),
         ({"until": "0001-01-01T00:00Z"}, 400, "ends before it begins"),
         ({"group": "nobody"}, 404, 'there is no group "nobody"'),
         ({"topic": "nowhere"}, 404, 'topic "nowhere" does not exist'),
@@ -131,6 +132,22 @@ def test_what_is_refused(
         assert sentence in problem(answer, status)["detail"], asked
     record(conn, last + 1, 0)
     assert "it is switched off" in problem(gateway.get("/v1/history"), 404)["detail"]
+
+
+def test_an_age_is_of_hours_that_passed_in_any_time_zone(
+    conn: Connection[Any], orders: None
+) -> None:
+    """The clock on the wall was set twice in that year; a time without a zone is UTC."""
+    record(conn, now(conn), 8760)
+    for zone in ("Europe/Berlin", "UTC"):
+        conn.execute("select set_config('timezone', %s, false)", [zone])
+        for days in range(50, 350, 50):
+            since, until = (timedelta(days=days, hours=hours) for hours in (1, 0))
+            moment = value(conn, "select clock_timestamp()").timestamp() - since.total_seconds()
+            past = ops.history(conn, since=since, until=until)
+            assert 0 <= past.since.timestamp() - moment <= 60 + 1, (zone, days)
+            naive = past.since.replace(tzinfo=None)
+            assert ops.history(conn, since=naive, until=until).since == past.since
 
 
 def test_nothing_recorded_yet_is_said(

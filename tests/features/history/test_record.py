@@ -142,6 +142,48 @@ def test_moves_by_people_are_no_rate(conn: Connection[Any]) -> None:
     assert [each.lag for each in read(conn).values()] == [10, 0, 10, 10]
 
 
+def test_a_move_whose_transaction_was_open_for_minutes_is_no_rate(
+    conn: Connection[Any], dsn: str
+) -> None:
+    """As in psql: begin, seek, look, commit."""
+    start = now(conn)
+    record(conn, start)
+    with connect(dsn, role="other") as other:
+        with other.transaction():
+            other.execute("select gapless.seek('billing', to_end => 'latest')")
+            for minute in range(start + 1, start + 4):
+                record(conn, minute)
+        record(conn, start + 4)
+    record(conn, start + 5)
+    handled = [(each.lag, each.handled) for each in read(conn).values()]
+    assert handled == [(10, None), *[(10, 0)] * 3, (0, None), (0, 0)]
+
+
+def test_a_late_recording_is_no_rush_and_loses_none(conn: Connection[Any]) -> None:
+    """600 events a minute, and a recorder that comes 50 s late: the next one comes in time."""
+    for minute, second, events in ((0, 0, 0), (1, 0, 600), (2, 50, 1100), (3, 0, 100), (4, 0, 0)):
+        add(conn, events) if events else None
+        handle(conn, events)
+        record(conn, minute, second=second)
+    assert [each.handled for each in read(conn).values()] == [None, 600, 600, 600, 0]
+    assert [each.published for each in read(conn, None, "orders").values()][1:] == [600] * 3 + [0]
+
+
+def test_a_long_job_of_a_queue_hides_no_rate(conn: Connection[Any]) -> None:
+    """Jobs are handled when they are done, and not all at once when the oldest one is."""
+    conn.execute("select gapless.create_group('jobs', 'orders', mode => 'queue', block => 1)")
+    take = "select receipt from gapless.take('jobs', 'orders', 1, '1 h')"
+    end = "select gapless.acknowledge('jobs', 'orders', %s)"
+    oldest = value(conn, take)
+    record(conn, 0)
+    for minute in (1, 2, 3):
+        conn.execute(end, [value(conn, take)])
+        record(conn, minute)
+    conn.execute(end, [oldest])
+    record(conn, 4)
+    assert [each.handled for each in read(conn, "jobs").values()] == [None, 1, 1, 1, 1]
+
+
 def test_events_that_retention_dropped_are_no_rate(conn: Connection[Any]) -> None:
     for minute in range(now(conn), now(conn) + 2):
         record(conn, minute)

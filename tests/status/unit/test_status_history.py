@@ -55,6 +55,15 @@ def test_a_seek_backwards_is_no_rate() -> None:
     assert _history((0, 100), (1, 1)).rate(KEY) == 0.0
 
 
+def test_a_long_job_of_a_queue_hides_no_rate() -> None:
+    """It holds the floor: the others are finished above it, until it is done, too."""
+    history = History()
+    for second, (floor, ahead) in enumerate([(1, 0), (1, 10), (1, 20), (31, 0)]):
+        row = standing(0, next_offset=floor, finished_ahead=ahead)
+        history.add(look([row], at_s=second))
+    assert history.course(KEY) == [10.0] * 3
+
+
 def test_a_clock_that_went_back_begins_anew() -> None:
     history = _history((100, 1), (101, 2), (50, 3))
     assert history.rate(KEY) is None

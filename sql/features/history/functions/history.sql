@@ -2,7 +2,7 @@
 -- are missing. A row without group_id is of a topic; one without a topic of the whole database, and has the sums.
 -- of_group, of_topic: null is all, '' is rows without one.
 -- lag_s: the age of the oldest unhandled event when the minute began; null: that event is missing. handled, published:
--- events in that minute; null: unknown.
+-- events since the minute before began; null: unknown.
 -- series_max, series_skip: at most so many series, behind so many: by topic and group, those without one first.
 -- index: the primary keys of history_hour and history_minute, a range for each series
 create or replace function gapless.history(

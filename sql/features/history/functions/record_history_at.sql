@@ -1,7 +1,9 @@
 -- Record a minute: see record_history(), which knows the time. Writes a row for each series whose numbers changed.
--- Counts of a minute are the growth since the minute before. They are null (unknown) where that was not recorded, the
--- clock was set, or the group was moved by a person. A minute is recorded once: a clock that was set back waits. Hours
--- that are over are packed in slices, a slice with each recording, within half an hour.
+-- Counts of a minute are the growth since the recording before, which was made when that minute began. They are null
+-- (unknown) where that minute was not recorded, the clock was set, or the group was moved by a person. A recording that
+-- is late, because its recorder died, leaves the growth of all but 60 s to the next one: no rush is shown that did not
+-- happen. A minute is recorded once: a clock that was set back waits. Hours that are over are packed in slices, a slice
+-- with each recording, within half an hour.
 -- locks: history_state, so that one recording is made at a time
 create or replace function gapless.record_history_at(_at timestamptz, _keep_hours int) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -9,6 +11,8 @@ declare
   this int := floor(extract(epoch from _at) / 60);
   goes_on boolean;
   state gapless.history_state;
+  elapsed_s numeric;
+  since_xid xid := pg_snapshot_xmin(pg_current_snapshot())::xid;    -- before the sample, so none is passed by
   past int;
   slice int;
   told int;
@@ -46,8 +50,10 @@ begin
       floor(extract(epoch from least(_at, gapless.sure_clock())) / 3600)::int - _keep_hours
     );
   end if;
-  told := gapless.record_series(this, goes_on, state.last_ts - interval '1 min');
-  update gapless.history_state set keep_hours = _keep_hours, last_minute = this, last_ts = _at;
+  elapsed_s := extract(epoch from _at - state.last_ts);
+  told := gapless.record_series(this, goes_on, case when elapsed_s > 65 then 60 / elapsed_s else 1 end);
+  update gapless.history_state s
+  set keep_hours = _keep_hours, last_minute = this, last_ts = _at, open_xid = since_xid;
   return told;
 end
 $$;

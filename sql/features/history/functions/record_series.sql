@@ -1,14 +1,15 @@
 -- Write the rows of a minute: a part of record_history(); return their number. goes_on: the minute before was recorded.
--- Groups that were moved since that time, by a person or past events that retention dropped, have no count of handled
--- events. A group that a transaction deletes is passed: this minute is as the one before, and the next one has no
--- count.
+-- share: this part of what grew since then is of this minute, the rest is of the next one. Groups that were moved since,
+-- by a person or past events that retention dropped, have no count of handled events. A group that a transaction
+-- deletes is passed: this minute is as the one before, and the next one has no count.
 -- locks: the series whose numbers changed, and new groups and topics
-create or replace function gapless.record_series(_minute int, _goes_on boolean, _since_ts timestamptz) returns int
+create or replace function gapless.record_series(_minute int, _goes_on boolean, _share numeric) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
   told int;
-  passed int[] := (select s.passed from gapless.history_state s);
+  state gapless.history_state;
 begin
+  select s.* into strict state from gapless.history_state s;
   insert into gapless.history_series (topic_id, group_id)
   select null, null
   where not exists (select from gapless.history_series s where s.topic_id is null);
@@ -22,13 +23,16 @@ begin
     and not exists (select from gapless.history_series s where s.topic_id = g.topic_id and s.group_id = g.group_id)
   for key share of g skip locked;
   with moved as materialized (
+    -- A transaction that was open at the recording before may have moved them long before its COMMIT.
     select distinct a.group_id, a.topic_id from gapless.audit a
-    where a.at_ts >= _since_ts and a.action in ('seek', 'skip', 'restore', 'overrun')
+    where a.at_ts >= state.last_ts - interval '1 hour' and a.action in ('seek', 'skip', 'restore', 'overrun')
+      and (a.at_ts >= state.last_ts - interval '1 min' or age(a.xmin) <= age(state.open_xid))
   ),
   seen as materialized (
-    select s.series_no, n.*,
+    select s.series_no, s.done as counted, n.*,
       case
-        when _goes_on and n.done >= s.done and m.group_id is null and s.series_no <> all (passed) then n.done - s.done
+        when _goes_on and n.done >= s.done and m.group_id is null and s.series_no <> all (state.passed)
+          then round((n.done - s.done) * _share)::bigint
       end as events
     from gapless.sample_history() n
     join gapless.history_series s
@@ -36,7 +40,7 @@ begin
     left join moved m on m.group_id = n.group_id and m.topic_id = n.topic_id
   ),
   numbers as (
-    select n.series_no, n.done, n.lag, n.oldest,
+    select n.series_no, coalesce(n.counted + n.events, n.done) as done, n.lag, n.oldest,
       case when n.group_id is not null then n.events end as handled,
       case when n.group_id is null then n.events end as published,
       n.dead_letters, n.members

@@ -1,8 +1,10 @@
 -- Return the present numbers of each group and topic that is not a replay's, for record_history(). done: the sum of the
--- offsets that the group has passed (a new partition adds none), of a topic (group_id null) of the last ones. oldest:
--- in seconds since 1970, of the oldest unhandled event. Dead letters are counted up to 100000 of a group. members:
--- supervisors that own a partition; of a queue: that serve the group.
--- index: a few look-ups for each partition, as in the views all_offsets and lag; the end of the log once a partition
+-- offsets that the group has passed (a new partition adds none), of a queue with the events that are finished above its
+-- floor, which one long job holds; of a topic (group_id null) of the last ones. oldest: in seconds since 1970, of the
+-- oldest unhandled event. Dead letters are counted up to 100000 of a group. members: supervisors that own a partition;
+-- of a queue: that serve the group.
+-- index: a few look-ups for each partition, as in the views all_offsets and lag; the end of the log once a partition;
+-- queue_range_pkey from the floor on
 create or replace function gapless.sample_history()
 returns table (
   topic_id int, group_id text, done bigint, lag bigint, oldest bigint, dead_letters bigint, members bigint
@@ -34,12 +36,21 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
       order by g.base_offset desc limit 1
     ) i
     join gapless.outbox_message_t m on m.id = i.id
+  ),
+  ahead as materialized (
+    select s.group_id, s.topic_id, sum(r.last_offset - r.first_offset + 1)::bigint as events
+    from standings s
+    join gapless.consumer_group g using (group_id, topic_id)
+    join gapless.lease l using (group_id, topic_id, partition_id)
+    join gapless.queue_range r on r.lease_no = l.lease_no and r.first_offset >= s.next_offset
+    where g.mode = 'queue' and r.deadline is null
+    group by s.group_id, s.topic_id
   )
   select e.topic_id, null, sum(e.last_offset)::bigint, null, null, null, null
   from ends e
   group by e.topic_id
   union all
-  select g.topic_id, g.group_id, s.done, s.lag, s.oldest, d.letters,
+  select g.topic_id, g.group_id, s.done + coalesce(a.events, 0), s.lag, s.oldest, d.letters,
     case when g.mode = 'queue' then q.members else coalesce(o.members, 0) end
   from gapless.consumer_group g
   join (
@@ -55,6 +66,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
     where l.owner is not null
     group by l.group_id, l.topic_id
   ) o using (group_id, topic_id)
+  left join ahead a using (group_id, topic_id)
   cross join lateral (
     select count(*) as members from gapless.member_group m
     where g.mode = 'queue' and m.group_id = g.group_id and m.topic_id = g.topic_id

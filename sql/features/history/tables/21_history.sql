@@ -31,7 +31,7 @@ create table gapless.history_minute (
   minute int not null,
   lag bigint,
   oldest bigint,
-  handled bigint,                      -- in that minute; null: unknown
+  handled bigint,                      -- since the minute before; null: unknown
   published bigint,
   dead_letters bigint,
   members bigint,
@@ -72,6 +72,7 @@ create table gapless.history_state (
   keep_hours int,                      -- null: nothing was recorded yet; 0: switched off
   last_minute int,                     -- the newest recording; null: the next one does not continue it
   last_ts timestamptz,
+  open_xid xid,                        -- the oldest transaction that was open then
   passed int[] not null default '{}'   -- series that it passed, for a transaction was deleting them
 ) with (fillfactor = 10);
 

@@ -104,9 +104,9 @@ def history(  # noqa: PLR0913 - the filters
     """Return the past of a group, a topic, or all: the database first, then by topic and group.
 
     group: "" is topics without their groups, and with a topic of "" the database alone. since: a
-    timedelta ago, a time, or one of both as text, such as 6h. until: a timedelta ago, or as since;
-    None: now. points: at most so many steps, of whole minutes each: 1 to 720. page: from 1,
-    of at most 833 hours of all its courses: 34 courses of a day.
+    timedelta ago, a time (one without a zone is UTC), or one of both as text, such as 6h. until:
+    as since; None: now. points: at most so many steps, of whole minutes each: 1 to 720. page: from
+    1, of at most 833 hours of all its courses: 34 courses of a day.
     Raises UsageError for a range that is empty or begins before the minutes that are kept, and a
     page behind the last one; RefusedError (GL404) for an unknown group or topic, and where no
     history is.
@@ -158,7 +158,8 @@ def _range(
 
     Raises UsageError.
     """
-    now, kept_hours = state.now_ts, state.kept_hours or 0
+    # In UTC: within the session's time zone, Python counts hours by the clock on the wall.
+    now, kept_hours = state.now_ts.astimezone(UTC), state.kept_hours or 0
     first, last = _time(since, now), now if until is None else min(_time(until, now), now)
     if first > now:
         raise UsageError(f"since: {stamp(first)} has not come yet: it is {stamp(now)}")
@@ -192,7 +193,9 @@ def _time(said: str | datetime | timedelta, now: datetime) -> datetime:
     if isinstance(said, str):
         said = read_since(said)
     try:
-        return now - said if isinstance(said, timedelta) else said
+        if isinstance(said, timedelta):
+            return now - said
+        return said.astimezone(UTC) if said.tzinfo else said.replace(tzinfo=UTC)
     except OverflowError:
         return datetime.min.replace(tzinfo=UTC)
 

@@ -7,7 +7,7 @@ export const LATE_MS = 60_000; // an answer is at most so much older than one th
 const kept = new Map(); // "group/topic", or "" for the whole database => {group, topic, looks: [{at, lag, …}]}
 let newest = 0; // the moment (ms) of the last look
 const RATES_MS = 10_000; // a slow group handles nothing between most looks
-const FIELDS = ["current_offset", "lag", "lag_s", "handled_per_s", "published_per_s", "dead_letters", "members"];
+const FIELDS = ["current_offset", "finished_ahead", "lag", "lag_s", "handled_per_s", "published_per_s", "dead_letters", "members"];
 
 /** Keep a look, with its rates. */
 export function remember(status) {
@@ -43,6 +43,9 @@ export function partitionsOf(hash) {
   }
 }
 
+/** Events that were handled: of a queue also those above its floor, which one long job holds. */
+const done = (of) => of.current_offset + (of.finished_ahead || 0);
+
 /** Add facts that one look cannot tell: events handled a second, how fast lag grows, when it is 0 (pure but for the looks before). */
 export function withRates(status, before) {
   if (!before) return status;
@@ -52,7 +55,7 @@ export function withRates(status, before) {
   for (const group of status.groups) {
     const first = looksOf(name(group)).find((look) => look.at >= Math.min(now - RATES_MS, last) && look.at < now);
     if (!first) continue;
-    group.handled_per_s = (Math.max(0, group.current_offset - first.current_offset) * 1000) / (now - first.at);
+    group.handled_per_s = (Math.max(0, done(group) - done(first)) * 1000) / (now - first.at);
     group.lag_per_s = ((group.lag - first.lag) * 1000) / (now - first.at);
     group.catch_up_s = group.lag_per_s < 0 ? group.lag / -group.lag_per_s : null;
   }
