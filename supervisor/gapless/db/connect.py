@@ -70,8 +70,8 @@ def connect_shared(
 ) -> Connection:
     """Open a session that may be a pooler's, in autocommit: for statements that need no session.
 
-    It must not rely on advisory locks, LISTEN and settings of the session. standby: accept one, too.
-    Raises as connect(), except for a pooler in transaction mode.
+    It must not rely on advisory locks, LISTEN and settings of the session. standby: accept one,
+    too. Raises as connect(), except for a pooler in transaction mode.
     """
     with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
         if _check(conn, standby=standby):
