@@ -42,9 +42,9 @@ class Service:
     """A partition that a worker serves. due_s (time.monotonic): when its next turn is.
 
     look_s: likewise, unless the supervisor looks on its behalf before then. holds_until_s: nothing
-    brings a turn before then.
-    is_dropped: let it go. is_troubled: the lease says why it does not continue. blocked_at: the first
-    offset of a unit that no other may pass; 0: there is none.
+    brings a turn before then. blocked_at: the first offset of a unit that no other may pass; 0:
+    there is none.
+    is_dropped: let it go. is_troubled: the lease says why it does not continue.
     """
 
     def __init__(self, shared: Shared, partition: Partition, lease_no: int) -> None:
