@@ -1,7 +1,7 @@
 -- The present members: running supervisors, and clients (kind). beat_s: since the last heartbeat (evicted at ttl_s);
--- is_present: while its control session lives; until its deadline for a client, and on a standby, which sees no sessions
--- of its primary; owned and wanted count partitions; groups are group/topic; version (of gapless) and python are a
--- supervisor's; revoked_role: the role as which it joined, when that may no longer take leases.
+-- is_present: while its control session lives; until its deadline for a client, and on a standby, which sees no
+-- sessions of its primary; owned and wanted count partitions; groups are group/topic; version (of gapless) and python
+-- are a supervisor's; revoked_role: the role as which it joined, when that may no longer take leases.
 create or replace view gapless.members as
 select
   m.name, m.state, m.member_no,
