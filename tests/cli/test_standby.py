@@ -51,7 +51,7 @@ def _reads(pair: Pair, bare: Gapless) -> None:
     assert {row["member"] for row in told("groups", "show", "g")} == {"a"}
     assert {row["doing"] for row in told("groups", "work", "g")} == {"not visible"}
     assert len(told("tail", "t", "-n", "3")) == 3
-    for words in ("topics", "audit", "dlq list", "later", "keys"):
+    for words in ("topics", "audit", "status --since 1h", "dlq list", "later", "keys"):
         told(*words.split())
     missing = bare("trace", NOBODYS, "--dsn", there)
     assert "no event of it is there" in missing.err
