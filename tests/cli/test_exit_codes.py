@@ -36,7 +36,7 @@ ELSEWHERE = {
     "row security hides the schema's rows": (
         "cli/test_privileges.py::test_what_row_security_hides_is_not_gone"
     ),
-    "a read-only standby": "worker/test_start.py::test_a_server_that_is_not_ready_yet",
+    "a read-only standby": "cli/test_standby.py::test_what_only_reads_works_on_a_standby",
     "`gapless tail -f`": "cli/test_main.py::test_ctrl_c_ends_tail_without_a_traceback",
     "`gapless tail orders \\| head -1`": "cli/test_main.py::test_a_reader_that_goes_away_is_no_error",
 }

@@ -16,6 +16,7 @@ from gapless.features.load.lines import JsonLine, JsonLines
 from gapless.features.load.parse import LineShape, members_of, parse_line
 from gapless.log.event import NewEvent
 from gapless.ops.text import cut_to, plain, safe_json
+from gapless.status.words import clean
 from support.examples import examples
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
@@ -87,6 +88,17 @@ def test_plain_text_is_harmless(anything: str) -> None:
     assert plain(anything).isprintable() or not anything.isascii()
     assert not set(plain(anything)) & {chr(code) for code in (*range(32), 127, *range(128, 160))}
     plain(anything).encode()
+
+
+def test_characters_without_a_width_are_seen() -> None:
+    """One name that looks like another is not; joiners that scripts need stay."""
+    for hidden in "\xad\u061c\u200b\u2060\u2065\ufeff\u202e":
+        shown = f"or{hidden}ders"
+        assert plain(shown) in (f"or\\u{ord(hidden):04x}ders", "or\\xadders")
+        assert json.loads(safe_json(f'"{shown}"')) == shown
+        assert hidden not in safe_json(f'"{shown}"')
+        assert clean(shown) == "or?ders"
+    assert plain("\u0646\u200c\u0647") == clean("\u0646\u200c\u0647") == "\u0646\u200c\u0647"
 
 
 @given(value)

@@ -11,14 +11,14 @@ import pytest
 from psycopg import AsyncConnection, Connection
 from psycopg.rows import dict_row
 
+from gapless import handler
 from gapless.db.connect import connect
 from gapless.errors import UsageError, WaitError
 from gapless.log.publish import publish
-from gapless.log.sequence import sequence
 from gapless.log.wait import wait_for
+from gapless.testing import drain
 
 NOBODY = UUID(int=7)
-PAST = "select gapless.seek('{}', 'orders', to_end => '{}')"
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,10 @@ def shared(module_dsn: str) -> Iterator[Connection[Any]]:
 
 
 @pytest.fixture
-def told(shared: Connection[Any]) -> UUID:
-    """What was published: a has passed it, b has not."""
+def told(shared: Connection[Any], module_dsn: str) -> UUID:
+    """What was published: a has handled it, b has not."""
     transaction_id = publish(shared, "orders", {"n": 1})
-    sequence(shared)
-    for group, end in (("a", "latest"), ("b", "earliest")):
-        shared.execute(PAST.format(group, end).encode())
+    drain(module_dsn, handler(topic="orders", group="a")(lambda unit, conn: None))
     return transaction_id
 
 

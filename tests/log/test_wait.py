@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from gapless.db.connect import connect
 from gapless.errors import UsageError, WaitError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
@@ -42,9 +41,17 @@ def test_all_its_partitions_count(world: World, own_id: str | None) -> None:
     world.conn.execute("select gapless.seek('billing', 'orders', 0, to_end => 'latest')")
     assert state(world, transaction_id) == "pending"
     world.conn.execute("select gapless.seek('billing', 'orders', 1, to_end => 'latest')")
-    assert state(world, transaction_id) == "handled"
+    assert state(world, transaction_id) == "skipped", "nobody has handled it"
+    with pytest.raises(WaitError, match="passed it without a call") as caught:
+        wait_for(world.conn, "billing", transaction_id, 30)
+    assert caught.value.state == "skipped"
     world.conn.execute("select gapless.seek('billing', 'orders', 1, to_end => 'earliest')")
     assert state(world, transaction_id) == "pending"
+    world.drain()
+    assert state(world, transaction_id) == "skipped", "of partition 0"
+    world.conn.execute("select gapless.seek('billing', to_end => 'earliest')")
+    world.drain()
+    assert state(world, transaction_id) == "handled"
 
 
 def test_what_is_dead_waits_or_was_mended(world: World) -> None:
@@ -92,8 +99,7 @@ def test_it_returns_when_it_is_handled(world: World, dsn: str, kind: str) -> Non
 
     def later() -> None:
         time.sleep(0.3)
-        with connect(dsn, role="test") as conn:
-            conn.execute("select gapless.seek('billing', to_end => 'latest')")
+        world.drain()
 
     thread = threading.Thread(target=later)
     thread.start()

@@ -3,14 +3,19 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless import ops
+from gapless import Unit, handler, ops
 from gapless.errors import RefusedError, UsageError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
 from gapless.ops import DlqFilter, GroupPlace
+from gapless.testing import drain
+from support.plans import cost
 from support.records import Command, known, value
 
 FIRST = GroupPlace.parse("billing/orders/0@1")
@@ -175,6 +180,25 @@ def test_each_letter_that_was_exported_is_imported(
         assert unit.events[0].payload == payload
         assert ops.import_unit(conn, unit) == "mended"
         stored = payload
+
+
+def test_the_letters_beside_it_cost_an_import_nothing(conn: Connection, dsn: str) -> None:
+    """Ten thousand are taken in as fast, each, as ten."""
+    ops.create_topic(conn, "many", partitions=1)
+    events = [NewEvent(payload=n, key="a", transaction_id=str(UUID(int=n))) for n in range(300)]
+    publish(conn, "many", events)
+
+    @handler(topic="many", group="none", on_failure="dead-letter")
+    def refuse(unit: Unit, conn: Connection) -> None:
+        raise ValueError("no")
+
+    drain(dsn, refuse)
+    place = GroupPlace.parse("none/many/0@150")
+    (unit,) = ops.parse_units(ops.export_units(conn, [place]), "here")
+    with cost(conn) as spent:
+        assert ops.import_unit(conn, unit) == "mended"
+    assert spent.tables["dead_letter_event"].idx_tup_fetch < 10
+    assert spent.tables["dead_letter_event"].seq_tup_read == 0
 
 
 def test_publish_anew(conn: Connection, refused: None) -> None:

@@ -1,5 +1,6 @@
 """Failure policies with real supervisors, and kills wherever it hurts (I6, I8, I9)."""
 
+import json
 import os
 from signal import SIGKILL
 
@@ -63,6 +64,20 @@ def test_blocked_is_seen_and_goes_on_when_mended(fleet: Fleet) -> None:
     fleet.until_settled()
     assert_exactly_once(fleet.conn)
     assert fleet.value("select error from gapless.lease where partition_id = 0") is None
+
+
+@pytest.mark.long
+def test_one_that_blocks_waits_longer_each_time_whatever_others_do(fleet: Fleet) -> None:
+    """Units of other keys, finished ahead of it, are no success of its own."""
+    how: dict[str, object] = {"delivery": "at-least-once", "concurrency": 4, "on_failure": "block"}
+    a = fleet.start("a", total_partitions=1, **how)
+    until(lambda: fleet.owners() == {"a": 1}, "it owns the partition", within=a.log)
+    for n in range(400):
+        payload = json.dumps({"raise": "not yet"} if n == 0 else {})
+        fleet.conn.execute("select gapless.publish('t', %s::json, %s)", [payload, str(n)])
+    told = "select error from gapless.lease where error like '%%(attempt 4)'"
+    until(lambda: fleet.value(told), "its count grows", within=a.log)
+    assert fleet.value("select count(distinct c_offset) from called") < 200
 
 
 @pytest.mark.long

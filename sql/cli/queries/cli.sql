@@ -54,7 +54,7 @@ order by v.topic, v.group_id
 
 -- name: groups
 -- Every group and topic. Empty: no member; Stable: every partition is where the plan puts it; Paused: all partitions
--- are.
+-- are. A standby sees no workers.
 -- returns: gapless.ops.groups:GroupInfo
 select
   g.group_id as "group", t.name as topic, g.mode,
@@ -69,7 +69,7 @@ select
     else 'Rebalancing'
   end as state,
   m.members,
-  case when g.mode = 'queue' then (
+  case when g.mode = 'queue' and not pg_is_in_recovery() then (
     select count(*) from pg_stat_activity a
     where a.datname = current_database()
       and a.application_name = left('gapless/queue worker ' || g.group_id, 63)

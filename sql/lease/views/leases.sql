@@ -1,5 +1,6 @@
 -- The owner and the target of each partition, by name; is_held: a worker's session holds the partition's advisory lock,
--- or the owner is a client, so the partition has a worker.
+-- or the owner is a client, so the partition has a worker. A standby sees no locks of its primary: there the owner's
+-- heartbeat decides.
 -- paused_ts: since when it is paused (null: it is not), pause: the holder and the reason.
 -- error: why it does not continue, error_ts: since when; for a queue a worker reports it, and it counts as long as
 -- the worker repeats it, so its beginning is unknown (null). An owner without a name was evicted: its member row is
@@ -7,7 +8,8 @@
 create or replace view gapless.leases as
 select
   l.group_id, t.name as topic, l.partition_id, o.name as owner, w.name as target, l.epoch, l.generation,
-  k.objid is not null or coalesce(o.kind = 'client', false) as is_held,
+  k.objid is not null
+    or coalesce(o.kind = 'client' or pg_is_in_recovery() and o.expires_at >= now(), false) as is_held,
   l.worker_pid,
   case when g.mode = 'ordered' or l.error_ts > clock_timestamp() - interval '2 minutes' then l.error end as error,
   case when g.mode = 'ordered' then l.error_ts end as error_ts,

@@ -1,14 +1,14 @@
 -- The present members: running supervisors, and clients (kind). beat_s: since the last heartbeat (evicted at ttl_s);
--- is_present: while its control session lives, for a client until its deadline; owned and wanted count partitions;
--- groups are group/topic; version (of gapless) and python are a supervisor's; revoked_role: the role as which it
--- joined, when that may no longer take leases.
+-- is_present: while its control session lives; until its deadline for a client, and on a standby, which sees no
+-- sessions of its primary; owned and wanted count partitions; groups are group/topic; version (of gapless) and python
+-- are a supervisor's; revoked_role: the role as which it joined, when that may no longer take leases.
 create or replace view gapless.members as
 select
   m.name, m.state, m.member_no,
   greatest(extract(epoch from now() - m.started_ts), 0)::double precision as up_s,
   greatest(extract(epoch from now() - (m.expires_at - m.ttl)), 0)::double precision as beat_s,
   extract(epoch from m.ttl)::double precision as ttl_s,
-  k.objid is not null or m.kind = 'client' and m.expires_at >= now() as is_present,
+  k.objid is not null or (m.kind = 'client' or pg_is_in_recovery()) and m.expires_at >= now() as is_present,
   m.suspect_at is not null as is_suspected,
   m.capacity,
   (select count(*) from gapless.lease l where l.owner = m.member_id) as owned,

@@ -1,6 +1,7 @@
 -- name: is_sequencer_active
--- Whether a session has the role of the active sequencer.
-select exists (
+-- Whether a session has the role of the active sequencer. The locks of a primary are not seen from its standby, where
+-- nobody else can give offsets.
+select pg_is_in_recovery() or exists (
   select from pg_locks l
   where l.locktype = 'advisory' and l.classid = 7427001::oid and l.objid = 3::oid
     and l.objsubid = 2 and l.granted

@@ -15,8 +15,7 @@ select
   g.group_id as "group", g.mode,
   case
     when s.next_offset is null then 'unplaced'
-    when s.state = 'handled' and %(offset)s::bigint < o.start_offset then 'before'
-    when k.is_forward then 'skipped'
+    when s.state = 'skipped' and %(offset)s::bigint < o.start_offset then 'before'
     else s.state
   end as state,
   s.next_offset,
@@ -35,19 +34,15 @@ left join gapless.dead_letter_event d
   on d.group_id = g.group_id and d.topic_id = t.topic_id and d.partition_id = %(partition)s::int
   and d.c_offset = %(offset)s::bigint and s.letter is not null
 left join lateral (
-  select m.old_offset <= %(offset)s::bigint as is_forward,
-    case when m.old_offset <= %(offset)s::bigint then
-      format('%%s sought from %%s to %%s at %%s', a.who, m.old_offset, m.new_offset,
-        to_char(a.at_ts at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'))
-    end as said
+  select format('%%s sought from %%s to %%s at %%s', a.who, m.old_offset, m.new_offset,
+    to_char(a.at_ts at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"')) as said
   from gapless.audit a
   cross join lateral (
     select (a.detail ->> 'from')::bigint as old_offset, (a.detail ->> 'to')::bigint as new_offset
   ) m
   where a.group_id = g.group_id and a.topic_id = t.topic_id and a.partition_id = %(partition)s::int
-    and a.action = 'seek' and s.state = 'handled' and s.letter is null
-    and %(offset)s::bigint >= least(m.old_offset, m.new_offset)
-    and %(offset)s::bigint < greatest(m.old_offset, m.new_offset)
+    and a.action = 'seek' and s.state = 'skipped'
+    and %(offset)s::bigint >= m.old_offset and %(offset)s::bigint < m.new_offset
   order by a.audit_id desc
   limit 1
 ) k on true

@@ -33,6 +33,7 @@ join gapless.consumer_group r using (group_id, topic_id)
 join gapless.consumer_offsets o using (group_id, topic_id, partition_id)
 left join gapless.all_members m on m.member_id = l.owner_id
 left join pg_stat_activity a on a.pid = l.worker_pid and a.datname = current_database()
+  and not pg_is_in_recovery()    -- it is a process of the primary
 cross join lateral (
   select count(*) as units, min(x.first_offset) as first_offset, max(x.attempts) as attempts,
     min(x.began_ts) as began_ts

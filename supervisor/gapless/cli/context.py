@@ -83,16 +83,18 @@ def open_connection(
     *,
     needs_schema: bool = True,
     needs_session: bool = False,
+    standby: bool = False,
 ) -> Connection[Any]:
     """Connect in autocommit; use it in `with`. Requires the schema unless told otherwise.
 
     needs_session: for commands that lock or listen; a pooler in transaction mode suits the others.
+    standby: accept one, too; there a statement that writes is refused.
     """
     dsn = server_dsn(settings)
     # After Ctrl-C psycopg warns that it cannot roll back; the connection is closed anyway.
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
     open_ = connect if needs_session else connect_shared
-    conn = open_(dsn, role=role, connect_timeout_s=settings.connect_timeout_s)
+    conn = open_(dsn, role=role, connect_timeout_s=settings.connect_timeout_s, standby=standby)
     _newest[:] = [f'role "{conn.info.user}" in database "{conn.info.dbname}"']
     if needs_schema:
         require_schema(conn)

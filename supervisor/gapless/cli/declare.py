@@ -238,8 +238,8 @@ class Verb:
             self.check(args)
         if not self.connects:
             return self.act(args)
-        args.loaded = load_all(args, *self.as_settings)
-        with open_connection(args.loaded.settings, name) as conn, naming_holders(conn):
+        args.loaded = loaded = load_all(args, *self.as_settings)
+        with open_connection(loaded.settings, name, standby=True) as conn, naming_holders(conn):
             bounded = wait_ms and conn.prepare_threshold is not None  # else a pooler's: share()
             with lock_timeout(conn, wait_ms) if bounded else nullcontext():
                 code = self.act(conn, args)

@@ -56,7 +56,7 @@ def _status(args: Args) -> int:
     if args.since is not None:
         if args.watch:
             raise UsageError("--since looks once: leave --watch out")
-        with connect() as conn:
+        with connect(standby=True) as conn:
             _print_past(conn, args)
         return 0
     # Each output imports only its own needs: JSON needs no rich, one snapshot no terminal.

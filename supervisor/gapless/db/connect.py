@@ -65,14 +65,16 @@ def connect(
     return conn
 
 
-def connect_shared(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
+def connect_shared(
+    dsn: str, *, role: str, connect_timeout_s: int = 10, standby: bool = False
+) -> Connection:
     """Open a session that may be a pooler's, in autocommit: for statements that need no session.
 
-    It must not rely on advisory locks, LISTEN and settings of the session. Raises as connect(),
-    except for a pooler in transaction mode.
+    It must not rely on advisory locks, LISTEN and settings of the session. standby: accept one,
+    too. Raises as connect(), except for a pooler in transaction mode.
     """
     with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
-        if _check(conn):
+        if _check(conn, standby=standby):
             share(conn)
             _require_defaults(conn)
         else:

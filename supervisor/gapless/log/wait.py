@@ -27,6 +27,7 @@ _DONE = frozenset({"handled", "dead"})
 _HOPELESS = {
     "rolled-back": "it was rolled back: nothing of it was published",
     "elsewhere": "it published nothing into a topic of this group",
+    "skipped": "the group passed it without a call: a seek, or it began after it",
 }
 _REASONS = {
     **_HOPELESS,
@@ -81,7 +82,7 @@ def wait_for(
     *,
     through: Iterable[str] = (),
 ) -> Handled | Awaitable[Handled]:
-    """Wait until `group` has passed all events of a published transaction, in all partitions.
+    """Wait until `group` has handled all events of a published transaction, in all partitions.
 
     conn: any that publish() takes; if it is async, await the call.
     transaction_id: the value that publish() returned.
@@ -90,7 +91,8 @@ def wait_for(
     and the events that the one before it published for them; all in the topics that it covers. If a
     group publishes nothing, the chain ends there: the later groups have nothing to do.
     Returns "handled"; or "dead" when some of these events are dead letters or were discarded, and
-    nothing else can follow. Units that are to be tried again are waited for.
+    nothing else can follow. Units that are to be tried again are waited for. Events that its filter
+    does not take count as handled; those over which a person moved it (a seek) do not: "skipped".
     timeout_s: 0 or less looks once. Raises WaitError after it, or at once when waiting is hopeless
     (`state` is the reason, `group` the group that has it); UsageError for an unknown group, inside
     the publishing transaction, or above READ COMMITTED.

@@ -15,6 +15,7 @@ __all__ = ["Explained", "explain"]
 
 _BAD_INPUT = 2
 _FAILED = 1
+_AWAY = 3
 _PRODUCER_MAY = re.compile(
     r"(outbox_message_t|outbox_message_id_seq|publish|topic_id|transaction_uuid|partition_of)\b"
 )
@@ -68,6 +69,8 @@ def _database(error: psycopg.Error, who: str) -> tuple[str, int]:
             f"{who}: {primary}: the {schema_words()} is not complete: run {init_command()}",
             _BAD_INPUT,
         )
+    if isinstance(error, errors.ReadOnlySqlTransaction):  # a primary's sessions write
+        return "this writes, and the server is a read-only standby: connect to the primary", _AWAY
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown) or error.sqlstate is None:
         text = primary or str(error) or type(error).__name__
         return f"the connection to PostgreSQL was lost: {text}", _FAILED

@@ -8,11 +8,12 @@ import unicodedata
 from datetime import UTC, datetime
 from uuid import UUID
 
-# Characters that could move the cursor, change colours or turn the direction of text: C0, C1, DEL,
-# marks and overrides of direction, line and paragraph separators, lone surrogates (no encoding
-# takes these).
+# Characters that could move the cursor, change colours or turn the direction of text, or that are
+# not seen: C0, C1, DEL, marks and overrides of direction, line and paragraph separators, lone
+# surrogates (no encoding takes these), soft hyphens, spaces and joiners without a width. Those that
+# scripts and emoji need (U+200C, U+200D) stay.
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 ONLY_JSON = {"only_json": True}
 """Of a field: a number for programs; another one of the record says it to people, in units."""

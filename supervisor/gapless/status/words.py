@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from gapless.status.snapshot import COUNT_MAX
 
-# Characters that move the cursor, change colours or the direction of text, and lone surrogates.
+# Those of ops/text.py, which this room does not know.
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 # An age below this many seconds is written in this unit with this many digits.
 _AGES = (

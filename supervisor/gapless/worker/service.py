@@ -42,7 +42,8 @@ class Service:
     """A partition that a worker serves. due_s (time.monotonic): when its next turn is.
 
     look_s: likewise, unless the supervisor looks on its behalf before then. holds_until_s: nothing
-    brings a turn before then.
+    brings a turn before then. blocked_at: the first offset of a unit that no other may pass; 0:
+    there is none.
     is_dropped: let it go. is_troubled: the lease says why it does not continue.
     """
 
@@ -54,6 +55,7 @@ class Service:
         self.look_s = inf
         self.holds_until_s = 0.0
         self.retries = Retries(RETRY_S_MAX)
+        self.blocked_at = 0
         self.is_dropped = False
         self.is_troubled = False
 
@@ -66,6 +68,9 @@ class Service:
         """Wait longer each time while the environment, or the policy, prevents success."""
         wait_s = self.retries.failed()
         attempt = self.retries.failures
+        if isinstance(error, BlockedError):
+            at = int(error.place.rpartition("@")[2])
+            self.blocked_at = min(self.blocked_at or at, at)
         if attempt in (1, 3, 10) or attempt % 30 == 0:
             why = why_refused(self.shared.conn, error)
             log.warning("%s: will try again: %s", self.partition, why)
@@ -73,6 +78,18 @@ class Service:
         if assignment is not None and is_told and not is_revoked(error):
             self.report(assignment, f"retrying: {why_of(error)} (attempt {attempt})")
         self._put_off(wait_s)
+
+    def succeed(self, next_offset: int, assignment: Assignment) -> None:
+        """Note success: waits begin anew, unless other units than the one that blocks had it.
+
+        next_offset: the offset after the units that were passed; 0: none were.
+        """
+        if self.blocked_at and next_offset <= self.blocked_at:
+            return
+        self.retries.succeeded()
+        self.blocked_at = 0
+        if self.is_troubled:
+            self.report(assignment, None)
 
     def stop_at_hole(self, error: HoleError, assignment: Assignment) -> None:
         """Stay on the partition without progress, and report it, until the hole is repaired."""

@@ -204,10 +204,11 @@ class Working:
         service, now = self._service, monotonic()
         service.due_s = now + self._wait_s(done, now)
         self._rests_until_s = now + self.driver.rest_s(done, now - began_s)
-        if done.is_settled or (done.outcome == "idle" and not self.driver.going_on):
-            service.retries.succeeded()
-            if service.is_troubled:
-                service.report(self.assignment, None)
+        if done.is_settled:
+            service.succeed(done.next_offset, self.assignment)
+        elif done.outcome == "idle" and not self.driver.going_on:
+            service.blocked_at = 0  # the group may have been moved
+            service.succeed(0, self.assignment)
         if done.handled:
             service.shared.board.handle(service.shared.spec.slot)
         self._slow_down(done, (began_s, now))

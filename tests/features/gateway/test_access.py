@@ -1,7 +1,6 @@
 """Keys: who may do what, and who may not; every route with every scope."""
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,6 +8,7 @@ import httpx
 import pytest
 from psycopg import Connection
 
+from features.gateway.together import connected
 from gapless import ops
 from gapless.features.gateway import access
 from gapless.features.gateway.app import WAYS, Route
@@ -166,14 +166,16 @@ def test_a_request_that_lasts_ends_with_its_key(
 
         until(lambda: names <= used(), "they are in")
 
-    def late() -> Iterator[bytes]:
-        yield b'{"payload":'
-        are_in([0])
+    with connected(locked) as sock:
+        sock.sendall(
+            f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+            f"Authorization: Bearer {made[0].key}\r\nContent-Type: application/json\r\n"
+            "Content-Length: 14\r\n\r\n".encode()
+        )
+        assert b" 100 " in sock.recv(100), "it reads the body now"
         ops.revoke_key(conn, made[0].key_id)
-        yield b" 1}"
-
-    kind = {"Content-Type": "application/json"}
-    problem(post(0, EVENTS, content=late(), headers=kind), 401)
+        sock.sendall(b'{"payload": 1}')
+        assert b" 401 " in sock.recv(100)
     members = "/v1/groups/billing/members"
     member = post(1, members, json={"topic": "orders"}).json()
     poll, token = f"{members}/{member['member_id']}/poll", {"Gapless-Token": member["token"]}

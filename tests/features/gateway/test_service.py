@@ -71,8 +71,16 @@ def test_a_look_is_shared_by_those_who_allow_its_age(gateway: Client) -> None:
         assert found.headers["content-encoding"] == "gzip"
         taken.append(found.json()["taken_at"])
     assert taken[0] == taken[1] == taken[2] < taken[3] == taken[4]
-    plain = gateway.get("/v1/status", headers={"Accept-Encoding": "identity"})
-    assert "content-encoding" not in plain.headers
+    for accepts, is_packed in {
+        "identity": False,
+        "gzip;q=0": False,
+        "br, gzip ; q=0.0, deflate": False,
+        "x-gzip": False,
+        "br;q=0, GZIP; q=0.01": True,
+        "gzip;q=1.0": True,
+    }.items():
+        found = gateway.get("/v1/status", headers={"Accept-Encoding": accepts})
+        assert ("content-encoding" in found.headers) == is_packed, accepts
     problem(gateway.get("/v1/status", params={"age_s": -1}), 400)
 
 

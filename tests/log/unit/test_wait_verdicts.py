@@ -17,6 +17,7 @@ WAITS = ("waiting", "scheduled", "pending", "unsequenced", "open", "unknown")
 REASONS = {
     "rolled-back": "it was rolled back: nothing of it was published",
     "elsewhere": "it published nothing into a topic of this group",
+    "skipped": "the group passed it without a call: a seek, or it began after it",
     "waiting": "it failed, and waits to be tried again",
     "scheduled": "it is scheduled until noon",
     "pending": "the group has not come to it yet",
@@ -55,7 +56,7 @@ def test_it_gives_up_when_the_time_is_over(
     assert (str(caught.value), caught.value.state, caught.value.group) == (said, state, "g")
 
 
-@pytest.mark.parametrize("state", ["rolled-back", "elsewhere"])
+@pytest.mark.parametrize("state", ["rolled-back", "elsewhere", "skipped"])
 def test_it_gives_up_at_once_when_it_can_never_happen(
     monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:

@@ -3,7 +3,8 @@ create or replace function gapless.letter_kept(_group_id text, _topic_id int, _p
 returns setof bigint
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select e.c_offset
-  from gapless.dead_letter_event e
-  where e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id
-    and e.first_offset = _first_offset and e.is_kept
+  from gapless.dead_letter d
+  join gapless.dead_letter_event e using (group_id, topic_id, partition_id, first_offset)
+  where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
+    and d.first_offset = _first_offset and e.c_offset between d.first_offset and d.last_offset and e.is_kept
 $$;

@@ -14,6 +14,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(mend_letter.topic);
   found_state text;
+  last_offset bigint;
   changed int;
 begin
   perform gapless.lock_keys(mend_letter.group_id, wanted, mend_letter.partition_id);
@@ -23,11 +24,17 @@ begin
   if found_state not in ('dead', 'discarded') then
     return found_state;
   end if;
+  -- MUST bound the events by their offsets: by first_offset alone, those of all units of the partition are read.
+  select d.last_offset into last_offset
+  from gapless.dead_letter d
+  where d.group_id = mend_letter.group_id and d.topic_id = wanted
+    and d.partition_id = mend_letter.partition_id and d.first_offset = mend_letter.first_offset;
   if mend_letter.offsets is distinct from (
     select array_agg(e.c_offset order by e.c_offset)
     from gapless.dead_letter_event e
     where e.group_id = mend_letter.group_id and e.topic_id = wanted
       and e.partition_id = mend_letter.partition_id and e.first_offset = mend_letter.first_offset
+      and e.c_offset between mend_letter.first_offset and last_offset
   ) then
     return 'other events';
   end if;
@@ -45,6 +52,7 @@ begin
   ) as u (c_offset, event_type, headers, payload)
   where e.group_id = mend_letter.group_id and e.topic_id = wanted
     and e.partition_id = mend_letter.partition_id and e.c_offset = u.c_offset
+    and e.c_offset between mend_letter.first_offset and last_offset
     and (e.event_type, e.headers, e.payload::text)
       is distinct from (u.event_type, u.headers::jsonb, u.payload);
   get diagnostics changed = row_count;

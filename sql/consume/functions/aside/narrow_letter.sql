@@ -11,9 +11,10 @@ set enable_seqscan = off set jit = off as $$
     subscriptions = array(select s from unnest(u.numbers) s where s = any (_only))
   from (
     select x.c_offset, gapless.letter_subscriptions(x) as numbers
-    from gapless.dead_letter_event x
-    where x.group_id = _group_id and x.topic_id = _topic_id and x.partition_id = _partition_id
-      and x.first_offset = _first_offset
+    from gapless.dead_letter d
+    join gapless.dead_letter_event x using (group_id, topic_id, partition_id, first_offset)
+    where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
+      and d.first_offset = _first_offset and x.c_offset between d.first_offset and d.last_offset
   ) u
   where gapless.lock_fence(_group_id, _topic_id, _partition_id, _epoch, _token)
     and e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id

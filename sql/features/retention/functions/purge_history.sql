@@ -22,7 +22,7 @@ begin
   events as (
     delete from gapless.dead_letter_event e using closed c
     where e.group_id = c.group_id and e.topic_id = c.topic_id and e.partition_id = c.partition_id
-      and e.first_offset = c.first_offset and e.c_offset >= c.first_offset
+      and e.first_offset = c.first_offset and e.c_offset between c.first_offset and c.last_offset
   ),
   noted as (
     insert into gapless.audit (at_ts, who, action, group_id, topic_id, partition_id, detail)

@@ -21,7 +21,8 @@ begin
         select from gapless.dead_letter_event e
         join gapless.subscription s on s.subscription_id = any (e.subscriptions)
         where e.group_id = l.group_id and e.topic_id = l.topic_id and e.partition_id = l.partition_id
-          and e.first_offset = l.first_offset and s.name = _webhook.name and s.group_id = own_group
+          and e.c_offset between l.first_offset and l.last_offset and e.first_offset = l.first_offset
+          and s.name = _webhook.name and s.group_id = own_group
       )
     for update skip locked
   ) l

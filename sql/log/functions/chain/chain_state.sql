@@ -75,6 +75,7 @@ begin
       when 'unsequenced' = any (found_states) then 'unsequenced'
       when 'pending' = any (found_states) then 'pending'
       when 'waiting' = any (found_states) then 'waiting'
+      when 'skipped' = any (found_states) then 'skipped'
     end;
     if state is not null then
       return;

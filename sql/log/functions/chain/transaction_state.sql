@@ -1,5 +1,6 @@
 -- Tell the state of a published transaction in a group, over all topics and partitions that the group covers:
---   'handled'      all its events were handled, and the effects are committed
+--   'handled'      all its events were handled, or passed by the group's filter, and the effects are committed
+--   'skipped'      passed, but some of its events without a call (is_skipped())
 --   'dead'         passed, but some of its events are dead letters, or were discarded
 --   'waiting'      passed, but some of its events wait to be tried again
 --   'pending'      the group has not come to all of its events yet
@@ -20,6 +21,7 @@ declare
   place record;
   found_any boolean := false;
   passed boolean := true;
+  skipped boolean := false;
   aside text[] := '{}';     -- states of units that were put aside
 begin
   select array_agg(g.topic_id) into covered
@@ -53,12 +55,16 @@ begin
       transaction_state.group_id, place.topic_id, place.partition_id,
       place.first_offset, place.last_offset, transaction_state.transaction_id
     );
+    skipped := skipped or passed and gapless.is_skipped(
+      transaction_state.group_id, place.topic_id, place.partition_id, place.first_offset, place.last_offset
+    );
   end loop;
   if found_any then
     return case
       when not passed then 'pending'
       when 'waiting' = any (aside) then 'waiting'
       when 'dead' = any (aside) then 'dead'
+      when skipped then 'skipped'
       else 'handled'
     end;
   end if;

@@ -1,5 +1,6 @@
 -- Return the state of a unit of the log in a group:
---   'handled'  passed, and not set aside (a redriven one was handled since)
+--   'handled'  passed by a call or by its filter, and not set aside (a redriven one was handled since)
+--   'skipped'  passed without a call (is_skipped())
 --   'dead'     passed, and a dead letter, or discarded
 --   'waiting'  passed, and waits to be tried again
 --   'pending'  the group has not come to it yet
@@ -38,6 +39,9 @@ begin
     state := case
       when letter in ('waiting', 'parked') then 'waiting'
       when letter in ('dead', 'discarded') then 'dead'
+      when letter is null
+        and gapless.is_skipped(_group_id, _topic_id, _partition_id, _first_offset, _last_offset)
+        then 'skipped'
       else 'handled'
     end;
   else

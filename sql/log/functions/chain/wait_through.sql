@@ -28,7 +28,7 @@ begin
   loop
     select s.state, s.group_id into state, group_id
     from gapless.chain_state(groups, transaction_id) s;
-    if state in ('handled', 'dead', 'elsewhere', 'rolled-back')
+    if state in ('handled', 'dead', 'skipped', 'elsewhere', 'rolled-back')
       or clock_timestamp() not between give_up - timeout and give_up    -- before it: the clock was put back
     then
       return;

@@ -89,8 +89,8 @@ def _done(known: Mapping[str, Any]) -> str:
         return "pending" if at is None else f"pending, it stands at offset {at}"
     if state == "removed":
         return "removed since"
-    if state == "handled":
-        return "handled"
+    if state in ("handled", "skipped"):
+        return str(state)
     tries = quantity(known["attempts"], "attempt")
     word = "waits to be tried again" if state == "waiting" else letter
     return f"{word}, {tries}: {plain(known['reason'] or '')}"

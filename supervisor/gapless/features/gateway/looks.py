@@ -21,6 +21,9 @@ from gapless.log.filter import ALL
 from gapless.telemetry.meter import Times
 
 _OF_A_MEMBER = "gapless_lease_owned"
+_TAKES_GZIP = re.compile(
+    r"(?:^|,)\s*gzip\s*(?:;\s*q=(?:1|0\.\d*[1-9])[^,]*)?(?:,|$)", re.IGNORECASE
+)  # gzip;q=0 refuses it
 _PARTITIONS = re.compile("(all|none|[^/]+/[^/]+)")
 ways = Ways()
 
@@ -86,7 +89,7 @@ async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response
             pattern=f"^({_PARTITIONS.pattern})?$",
             default="all",
         ),
-        age_s=seconds(10, "The age that the look may have.", default=0),
+        age_s=seconds(10, "The age in seconds that the look may have, at most 10.", default=0),
     ),
     answers={200: AnswerShape("It.", {"type": "object"})},
     fails=(),
@@ -97,7 +100,7 @@ async def status(gateway: Gateway, request: Request, asked: Asked) -> Response:
     if not _PARTITIONS.fullmatch(wanted):
         raise Problem(400, f"partitions={wanted[:100]}: all, none, or GROUP/TOPIC")
     look = await gateway.shared_looks.newest(asked["age_s"])
-    is_packed = "gzip" in request.headers.get("accept-encoding", "")
+    is_packed = bool(_TAKES_GZIP.search(request.headers.get("accept-encoding", "")))
     body = await asyncio.to_thread(look.body, wanted, is_packed=is_packed)
     packing = {"Content-Encoding": "gzip"} if is_packed else {}
     return Response(

@@ -57,7 +57,7 @@ SPOKEN_EVENTS_MAX = 500  # as would more events
 PLAIN_BYTES_MAX = 16 * 1024  # a body of which the event shares a transaction with others
 AT_ONCE_BYTES_MAX = 8 * 1024  # a body that is parsed in one step, while other requests wait
 _DONE = ("handled", "dead")
-_NO_USE = (*_DONE, "elsewhere", "rolled-back")
+_NO_USE = (*_DONE, "skipped", "elsewhere", "rolled-back")
 _Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
 _INTEGER = {"type": "integer"}
 _PUBLISHED = record(
@@ -73,7 +73,7 @@ _PUBLISHED = record(
     group={"type": "string"},
     state={
         "enum": [
-            "handled", "dead", "waiting", "pending", "scheduled", "unsequenced", "open",
+            "handled", "dead", "skipped", "waiting", "pending", "scheduled", "unsequenced", "open",
             "rolled-back", "elsewhere", "unknown",
         ]
     },

@@ -66,7 +66,19 @@ class SharedLooks:
                 self._sessions.run(lambda conn: SharedLook(snapshot(conn)))
             )
             break
-        return await asyncio.shield(self._look)
+        look = self._look
+        await asyncio.wait({look})  # a cancelled caller does not cancel it
+        if (error := look.exception()) is not None:
+            raise _copy_of(error)
+        return look.result()
+
+
+def _copy_of(error: BaseException) -> BaseException:
+    """Return an error for one caller: its traceback and notes are not those of others."""
+    own = type(error).__new__(type(error), *error.args)
+    own.__dict__.update(error.__dict__)
+    own.__cause__ = error.__cause__
+    return own
 
 
 def _has_failed(look: asyncio.Task[SharedLook]) -> bool:
