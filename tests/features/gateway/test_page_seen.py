@@ -48,6 +48,7 @@ CONTRAST = """() => {
   const kinds = { ".line": ["", "stroke"], ".grid": ["", "stroke"], ".state": ["::before", "color"], ".badge": ["", "borderTopColor"], "input": ["", "borderTopColor"], "#pages [aria-current]": ["", "borderLeftColor"] };
   return Object.fromEntries(Object.entries(kinds).map(([each, [part, property]]) => [each, Math.min(...[...document.querySelectorAll(each)].map((one) => of(getComputedStyle(one, part)[property])))]));
 }"""
+COUNTED = {"Nodes", "JSEventListeners"}
 COVERED = """() => {
   const { left, right, top, bottom } = document.activeElement.getBoundingClientRect();
   const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
@@ -95,3 +96,39 @@ def test_the_header_does_not_cover_the_focus(browser: Any, filled: Client) -> No
         for _ in range(20):
             found.page.keyboard.press("Shift+Tab")
             assert found.page.evaluate(COVERED) == ""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "#/",
+        "#/topics/orders",
+        "#/groups/billing/orders",
+        "#/dead",
+        "#/webhooks/ann-true",
+        "#/later",
+    ],
+)
+def test_a_page_left_open_holds_nothing_of_older_looks(
+    browser: Any, filled: Client, where: str
+) -> None:
+    """As many nodes and listeners after fifty looks and changes as after thirty."""
+    with visitor(browser, filled.url) as found:
+        found.goes_to(where)
+        session = found.page.context.new_cdp_session(found.page)
+        session.send("Performance.enable")
+
+        def held() -> dict[str, int]:
+            session.send("HeapProfiler.collectGarbage")
+            named = session.send("Performance.getMetrics")["metrics"]
+            return {each["name"]: each["value"] for each in named if each["name"] in COUNTED}
+
+        def looks(count: int) -> None:
+            for _ in range(count):
+                found.page.evaluate("dispatchEvent(new Event('look'))")
+                found.settles()
+
+        looks(30)  # charts of looks have all their rows
+        before = held()
+        looks(20)
+        assert {name: n - before[name] for name, n in held().items() if n > before[name] + 20} == {}

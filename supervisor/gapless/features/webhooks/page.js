@@ -59,9 +59,12 @@ function buttons(each) {
 function webhook(page) {
   const [name] = page.parts;
   const requests = attempts(page, name);
+  let below = new AbortController(); // the list of one answer ends with the next answer
   reading(page, name, [["Endpoint", "/v1/webhooks", ([each]) => {
     requests.hidden = !each;
-    return each ? [buttons(each), about(each), setAside(page, each)] : el("p", { class: "empty" }, "There is no such webhook.");
+    below.abort();
+    below = new AbortController();
+    return each ? [buttons(each), about(each), setAside({ signal: AbortSignal.any([page.signal, below.signal]) }, each)] : el("p", { class: "empty" }, "There is no such webhook.");
   }, { name }]]);
   page.main.append(requests);
 }
