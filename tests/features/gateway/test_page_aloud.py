@@ -1,15 +1,12 @@
 """The page by ear and by keyboard: each change is told once, and the focus is never lost."""
 
-import re
 from typing import Any
 
 from psycopg import Connection
 
 from gapless import ops
-from gapless.log.publish import publish
-from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from support.browser import IN_BROWSER, go, goes_to, shows, turn_to, yes
+from support.browser import IN_BROWSER, go, goes_to, shows, yes
 from support.fleet import until
 
 pytestmark = IN_BROWSER
@@ -102,7 +99,7 @@ def test_the_focus_is_never_lost(page: Any, conn: Connection, orders: Topic) -> 
     page.focus(button)
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog[open]")
-    page.evaluate(f"document.querySelector('main tbody').old = true")
+    page.evaluate("document.querySelector('main tbody').old = true")
     with page.expect_response("**/v1/keys?*"):
         page.evaluate("dispatchEvent(new Event('look'))")
     page.evaluate(SETTLED)

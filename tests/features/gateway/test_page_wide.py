@@ -32,10 +32,11 @@ async ([theme, only]) => {
 # The first frame in which the page has contents: rows, facts, a verdict, or a sentence that there is nothing.
 PAINTED = """
 new MutationObserver((_, all) => {
-  if (!document.querySelector("main :is(td, dd, #verdict, p:not(.quiet, :empty))")) return;
+  const found = document.querySelectorAll("main :is(td, dd, #verdict, .room p:not(.quiet, :empty)):not(.unseen *)");
+  if (![...found].some((each) => each.checkVisibility())) return;
   all.disconnect();
   requestAnimationFrame(() => setTimeout(() => performance.mark("content")));
-}).observe(document, { childList: true, subtree: true });
+}).observe(document, { childList: true, subtree: true, attributes: true });
 """
 PAINTED_AT = "performance.getEntriesByName('content')[0]?.startTime"
 MUCH = r"""
