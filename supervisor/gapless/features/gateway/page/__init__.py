@@ -69,8 +69,11 @@ def _all() -> dict[str, bytes]:
         found[f"features/{room}.js"] = (files(package) / "page.js").read_bytes()
     imports = [f'import {room} from "./features/{room}.js";\n' for room in rooms]
     found["features.js"] = "".join([*imports, f"export default [{', '.join(rooms)}];\n"]).encode()
-    modules = [f'<link rel="modulepreload" href="page/{name}">\n' for name in found if ".js" in name]
-    begin = b'<script type="module"'  # without: a module is asked for when another one that needs it is there
+    # Asked for at once; else a module is asked for when another one that needs it is there.
+    modules = [
+        f'<link rel="modulepreload" href="page/{each}">\n' for each in found if ".js" in each
+    ]
+    begin = b'<script type="module"'
     found["index.html"] = found["index.html"].replace(begin, "".join(modules).encode() + begin)
     return found
 
