@@ -67,7 +67,7 @@ function subscriptions(found, name, topic) {
     { title: "condition", of: (each) => [each.where, each.sql_condition].filter(Boolean).join(" and ") || null },
     { title: "params", of: (each) => said(each.params) },
     { title: "state", of: (each) => (each.stopped_partitions.length ? el("span", { class: "bad" }, `stopped in ${each.stopped_partitions.join(", ")}: ${each.stopped_why}`) : el("span", { class: "good" }, each.left_s === null ? "matches" : `matches, expires in ${age(each.left_s)}`)) },
-    { title: "set", hide: true, of: (each) => [when(each.set_at), ` by ${each.set_by}`] },
+    { title: "set", of: (each) => [when(each.set_at), ` by ${each.set_by}`] },
     add && { title: "", of: (each) => el("div", { class: "buttons" }, changes(each)) },
   ].filter(Boolean), all, { empty: "It has none: gapless subscriptions add GROUP NAME." })];
 }

@@ -13,7 +13,7 @@ function retention(page) {
       { title: "chunk", of: (each) => each.chunk },
       { title: "events", kind: "number", of: (each) => (each.events === null ? "in use" : count(each.events)) },
       { title: "size", kind: "number", of: (each) => bytes(each.bytes) },
-      { title: "newest", hide: true, of: (each) => when(each.newest) },
+      { title: "newest", of: (each) => when(each.newest) },
       { title: "stays for", of: (each) => (each.goes ? "goes at the next turn" : el("span", { class: each.is_behind ? "warn" : null }, each.reasons.join("; "))) },
     ], chunks, { empty: "Nothing yet." })]],
   ], held);

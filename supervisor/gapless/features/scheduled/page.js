@@ -30,7 +30,7 @@ function schedules(all) {
     { title: "when", of: (each) => (each.cron ? `${each.cron} ${each.zone}` : `every ${each.every}`) },
     { title: "topic", of: (each) => each.topic },
     { title: "next", of: (each) => (each.paused ? el("span", { class: "warn" }, "paused") : when(each.next_due) || el("span", { class: "bad" }, each.trouble || "never")) },
-    { title: "fired", kind: "number", hide: true, of: (each) => count(each.fired) },
+    { title: "fired", kind: "number", of: (each) => count(each.fired) },
     { title: "", of: (each) => {
       const at = path("schedules", each.name);
       return el("div", { class: "buttons" },
@@ -98,8 +98,8 @@ function waiting(events, chosen) {
     { title: "deliver at", of: (each) => when(each.deliver_at) },
     { title: "topic", of: (each) => each.topic },
     { title: "key", of: (each) => each.key },
-    { title: "type", hide: true, of: (each) => each.event_type },
-    { title: "by", hide: true, of: (each) => each.scheduled_by },
+    { title: "type", of: (each) => each.event_type },
+    { title: "by", of: (each) => each.scheduled_by },
     { title: "", of: (each) => action("Cancel", { question: `Cancel event ${each.scheduled_id} of ${each.topic}?`, danger: true, yes: "Cancel it", done: (said) => (said.cancelled ? "cancelled" : "too late: it was delivered") }, () => post(`${path("later", each.scheduled_id)}/cancel`)) || "" },
   ], events, { empty: "Nothing waits for its time." }),
   events.length === EVENTS && el("p", { class: "quiet" }, `These are the next ${EVENTS}; a filter finds others.`)];

@@ -30,7 +30,7 @@ function webhooks({ main, signal }) {
       { title: "state", of: state },
       { title: "lag", kind: "number", of: (each) => count(each.lag) },
       { title: "dead", kind: "number", of: (each) => count(each.dead) },
-      { title: "last error", hide: true, of: (each) => each.last_error },
+      { title: "last error", of: (each) => each.last_error },
       { title: "", of: buttons },
     ],
     next: (last) => ({ after: last.name }),
@@ -59,9 +59,12 @@ function buttons(each) {
 function webhook(page) {
   const [name] = page.parts;
   const requests = attempts(page, name);
+  let below = new AbortController(); // the list of one answer ends with the next answer
   reading(page, name, [["Endpoint", "/v1/webhooks", ([each]) => {
     requests.hidden = !each;
-    return each ? [buttons(each), about(each), setAside(page, each)] : el("p", { class: "empty" }, "There is no such webhook.");
+    below.abort();
+    below = new AbortController();
+    return each ? [buttons(each), about(each), setAside({ signal: AbortSignal.any([page.signal, below.signal]) }, each)] : el("p", { class: "empty" }, "There is no such webhook.");
   }, { name }]]);
   page.main.append(requests);
 }
@@ -96,7 +99,7 @@ function attempts({ signal }, name) {
     columns: [
       { title: "at", kind: "time", of: (each) => when(each.at) },
       { title: "event", of: (each) => (each.offset === null ? "a probe" : el("a", { href: address(["topics", each.topic, each.partition, each.offset]) }, `${each.topic}/${each.partition}@${each.offset}`)) },
-      { title: "type", hide: true, of: (each) => each.event_type },
+      { title: "type", of: (each) => each.event_type },
       { title: "attempt", kind: "number", of: (each) => each.attempt },
       { title: "answer", of: (each) => el("span", { class: each.status >= 200 && each.status < 300 ? "good" : "bad" }, [each.status, each.answer].filter((part) => part !== null).join(" ")) },
       { title: "ms", kind: "number", of: (each) => each.took_ms.toFixed(1) },

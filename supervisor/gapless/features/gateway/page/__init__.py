@@ -69,6 +69,12 @@ def _all() -> dict[str, bytes]:
         found[f"features/{room}.js"] = (files(package) / "page.js").read_bytes()
     imports = [f'import {room} from "./features/{room}.js";\n' for room in rooms]
     found["features.js"] = "".join([*imports, f"export default [{', '.join(rooms)}];\n"]).encode()
+    # Asked for at once; else a module is asked for when another one that needs it is there.
+    modules = [
+        f'<link rel="modulepreload" href="page/{each}">\n' for each in found if ".js" in each
+    ]
+    begin = b'<script type="module"'
+    found["index.html"] = found["index.html"].replace(begin, "".join(modules).encode() + begin)
     return found
 
 

@@ -3,7 +3,7 @@
 import { asked, lists } from "./address.js";
 import { signIn } from "./account.js";
 import { get, Refused } from "./api.js";
-import { el, show } from "./dom.js";
+import { el, focusable, show } from "./dom.js";
 import { fillMenu, mark, sayStale, sayState, trail } from "./frame.js";
 import { partitionsOf, remember, withRates } from "./history.js";
 import { tell } from "./ask.js";
@@ -159,10 +159,31 @@ main.addEventListener("click", (event) => {
 
 fillMenu(ROOMS);
 document.querySelector(".jump").addEventListener("click", (event) => (event.preventDefault(), main.focus())); // no page of that name
-addEventListener("hashchange", () => {
+addEventListener("hashchange", ({ newURL }) => {
   turn();
-  if (document.activeElement === document.body) main.focus({ preventScroll: true }); // its element is gone
+  if (newURL || document.activeElement === document.body) arrive(); // without: the same page, drawn anew
 });
+
+/** Have the focus at the beginning of the page. */
+function arrive() {
+  const at = main.querySelector("h1") || main;
+  at.tabIndex = -1;
+  at.focus();
+}
+
+// The focus of an element that goes goes to the one beside it, or to the beginning of the page: never to the window.
+let focused = null;
+main.addEventListener("focusin", ({ target }) => (focused = target));
+main.addEventListener("focusout", ({ target }) => setTimeout(() => target === focused && target.isConnected && (focused = null))); // it was left
+new MutationObserver((changes) => {
+  const isLost = focused && (!focused.isConnected || !focused.checkVisibility()) && [focused, document.body].includes(document.activeElement);
+  const change = isLost && changes.find(({ target, removedNodes }) => target.hidden || [...removedNodes].some((each) => each.contains(focused)));
+  if (!change) return;
+  const { previousSibling: before, nextSibling: after } = change.type === "attributes" ? change.target : change;
+  const near = (each, at) => each?.isConnected && each.checkVisibility?.() && (each.tabIndex < 0 ? focusable(each).at(at) : each);
+  const beside = near(after, 0) || near(before, -1);
+  beside ? beside.focus({ preventScroll: true }) : arrive();
+}).observe(main, { childList: true, subtree: true, attributeFilter: ["hidden"] });
 addEventListener("look", () => look());
 document.addEventListener("visibilitychange", () => document.hidden || look());
 

@@ -1,6 +1,6 @@
 // Questions before a change, and its result.
 
-import { el, show } from "./dom.js";
+import { alike, el, identity, show } from "./dom.js";
 import { mayOperate } from "./api.js";
 
 const dialog = document.getElementById("dialog");
@@ -37,11 +37,17 @@ export function ask(title, { text = "", fields = [], yes = "Yes", danger = false
       el("button", { value: "yes", class: danger ? "danger" : "main" }, yes),
       el("button", { value: "no", formnovalidate: true, autofocus: !inputs.length }, "No")), // not the button of a change
   );
-  show(dialog, form);
+  const asker = document.activeElement;
+  const what = identity(asker);
+  show(dialog, form, toast); // outside of an open dialog nothing is read aloud
   dialog.returnValue = "";
   dialog.showModal();
   return new Promise((done) => {
-    dialog.onclose = () => done(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map(([name, made]) => [name, made.value])) : null);
+    dialog.onclose = () => {
+      document.body.append(toast);
+      if (!asker.isConnected) alike(document.getElementById("main"), what)?.focus({ preventScroll: true }); // it was drawn anew
+      done(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map(([name, made]) => [name, made.value])) : null);
+    };
   });
 }
 

@@ -38,13 +38,23 @@ export function show(element, ...children) {
   element.replaceChildren(...there(children));
   if (at < 0) return;
   const now = focusable(element);
-  (now.find((each) => identity(each) === chosen) || now[at])?.focus({ preventScroll: true });
+  (alike(element, chosen) || now[Math.min(at, now.length - 1)])?.focus({ preventScroll: true });
 }
 
-const focusable = (element) => [...element.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")];
+/** The same for a region that is read aloud: it is left alone while it says the same. */
+export function say(element, ...children) {
+  const made = el("div", {}, children);
+  if (made.innerHTML !== element.innerHTML) show(element, [...made.childNodes]);
+}
+
+/** Elements that can have the focus. */
+export const focusable = (element) => [...element.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")];
+
+/** The element that is now what this one was. */
+export const alike = (element, chosen) => focusable(element).find((each) => identity(each) === chosen);
 
 /** What an element is after it was drawn anew: its row, by where that leads or by its first cell, and its words. */
-function identity(element) {
+export function identity(element) {
   const row = element.closest("tr");
   const words = element === row ? "" : element.name || element.textContent;
   return [row && (row.dataset.href || row.cells[0].textContent), element.tagName, words].join("\n");
@@ -52,13 +62,17 @@ function identity(element) {
 
 const there = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : plain(String(child))));
 
-/** A table: columns are {title, of: row => node or text, kind: "number" | "time" | "text", hide: on narrow screens}; dense: a table there too. */
+/** A table: columns are {title, of: row => node or text, kind: "number" | "time" | "text"}; on narrow screens a row is a card; dense: a table there too. */
 export function table(columns, rows, { empty, href, mark, dense } = {}) {
   if (rows.length === 0) return el("p", { class: "empty" }, empty || "nothing");
   const body = rows.map((row) =>
     el("tr", { class: mark && mark(row), "data-href": href && href(row), tabindex: href ? "0" : null }, cells(columns, row)));
-  return el("table", { class: dense ? null : "cards" }, head(columns), el("tbody", {}, body));
+  const made = el("table", { class: dense ? null : "cards" }, head(columns), el("tbody", {}, body));
+  return dense ? scrolling(made) : made;
 }
+
+/** A box in which a wide table scrolls, so that the page does not. */
+export const scrolling = (made) => el("div", { class: "scrolls" }, made);
 
 /** The titles of columns; a column without one, of buttons, has none for screen readers either. */
 export const head = (columns) =>

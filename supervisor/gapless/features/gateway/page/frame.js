@@ -1,10 +1,11 @@
 // The frame around each page: the menu, the path to the page, the state of the database, dark and light.
 
-import { el, plain, show } from "./dom.js";
+import { el, plain, say, show } from "./dom.js";
 import { plural } from "./words.js";
 
 const connection = document.getElementById("connection");
 const stale = document.getElementById("stale");
+const verdict = document.getElementById("said");
 const menu = document.getElementById("menu");
 const pages = document.getElementById("pages");
 let title = "gapless";
@@ -44,9 +45,11 @@ export function sayState({ problems, database, taken_at }) {
   trouble = problems.length;
   const level = problems.some((each) => each.is_bad) ? "bad" : trouble ? "warn" : "good";
   const time = new Date(taken_at).toLocaleTimeString();
-  show(connection, el("span", { class: `state ${level}` }, trouble ? `${trouble} to look at` : "well"), ` ${database.name} `, el("span", { class: "quiet wide" }, time));
+  const words = trouble ? `${trouble} to look at` : "well";
+  show(connection, el("span", { class: `state ${level}` }, words), ` ${database.name} `, el("span", { class: "quiet wide" }, time));
+  say(verdict, `${database.name}: ${words}`);
   connection.title = `database ${database.name}, ${plural(trouble, "problem")}, looked at ${time}`;
-  stale.hidden = true;
+  say(stale);
   name();
 }
 
@@ -54,10 +57,8 @@ export function sayState({ problems, database, taken_at }) {
 export function sayStale(reason) {
   show(connection, el("span", { class: "state bad" }, reason));
   connection.title = "";
-  if (!looked) return;
-  const said = `Stale since ${new Date(looked).toLocaleTimeString()}: ${reason}. The page tries again by itself.`;
-  if (stale.textContent !== said) show(stale, said);
-  stale.hidden = false;
+  say(verdict, !looked && reason);
+  say(stale, looked && `Stale since ${new Date(looked).toLocaleTimeString()}: ${reason}. The page tries again by itself.`);
 }
 
 const open = (isOpen) => menu.setAttribute("aria-expanded", String(isOpen));

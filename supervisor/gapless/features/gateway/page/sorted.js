@@ -1,13 +1,14 @@
 // A table that is sorted and filtered as the address says; each look draws only the cells that say something else.
 
 import { keep, kept } from "./address.js";
-import { cells, el, show } from "./dom.js";
+import { cells, el, scrolling, show } from "./dom.js";
 import { count } from "./words.js";
 
 const ROWS = 100; // at most, until all are asked for: a look draws them anew
 
 /** A table of things with names: {find, element, use, draw}. find: a field for a part of a name. use: shows these rows.
- * word: for one of them. columns: {title, of, kind, hide, by: the value that it sorts by, up: ascending first}.
+ * word: for one of them. columns: {title, of, kind, by: the value that it sorts by, up: ascending first,
+ * hide: on narrow screens, where the page of the row has it}.
  * order: compares two without another wish. empty: the sentence where there is none. */
 export function sortedTable({ word, nameOf, href, columns, order, empty }) {
   let all = null; // not known yet
@@ -41,7 +42,7 @@ export function sortedTable({ word, nameOf, href, columns, order, empty }) {
     keep({ find: find.value.trim() });
     draw();
   });
-  return { find, element: el("div", {}, list, foot), use: (newest) => ((all = newest), draw()), draw };
+  return { find, element: el("div", {}, scrolling(list), foot), use: (newest) => ((all = newest), draw()), draw };
 }
 
 const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);

@@ -22,7 +22,7 @@ export function causes(rows, wanted, { by = "error", empty } = {}) {
     { title: "units", kind: "number", of: (row) => count(row.units) },
     { title: by, of: (row) => (href(row) ? el("a", { href: href(row) }, row.cause || "(empty)") : "(no type)") },
     !wanted.topic && { title: "group", kind: "unit", of: (row) => `${row.group}/${row.topic}` },
-    { title: "first", hide: true, of: (row) => when(row.first_failed) },
+    { title: "first", of: (row) => when(row.first_failed) },
     { title: "last", of: (row) => when(row.failed) },
   ].filter(Boolean), rows, { empty });
 }

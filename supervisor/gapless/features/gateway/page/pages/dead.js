@@ -3,7 +3,7 @@
 import { address } from "../address.js";
 import { get, post } from "../api.js";
 import { action } from "../ask.js";
-import { el, section, show, table } from "../dom.js";
+import { el, say, section, show, table } from "../dom.js";
 import { chips, filterForm } from "../filter.js";
 import { inTurn, when } from "../reading.js";
 import { count, plural } from "../words.js";
@@ -49,7 +49,7 @@ function dead({ main, query, signal }) {
   addEventListener("look", load, { signal });
   addEventListener("looked", ({ detail }) => {
     const more = read && unitsOf(detail, wanted) - read.units;
-    show(newer, more > 0 && [`${count(more)} more since ${read.at.toLocaleTimeString()} `, el("button", { type: "button", onclick: load }, "Show")]);
+    say(newer, more > 0 && [`${count(more)} more since ${read.at.toLocaleTimeString()} `, el("button", { type: "button", onclick: load }, "Show")]);
   }, { signal });
   main.append(...[el("h1", {}, "Dead letters"), filterForm([...FIELDS, { name: "states", title: "state", options: STATES }], wanted, (given) => address(["dead"], { cause: asked.cause, by: asked.by, ...given })),
     chips([...FIELDS, CAUSE], asked, ({ from: _, ...rest }) => address(["dead"], rest)), outcome, newer, counted, list].filter(Boolean));
@@ -98,9 +98,9 @@ function selection(rows, units, chosen, wanted, changing) {
 const COLUMNS = [
   { title: "unit", kind: "unit", of: (unit) => el("a", { href: href(unit) }, place(unit)) },
   { title: "state", kind: "word", of: (unit) => unit.state },
-  { title: "failed", kind: "time", hide: true, of: (unit) => when(unit.failed) },
-  { title: "attempts", kind: "number", hide: true, of: (unit) => unit.attempts },
-  { title: "type", kind: "place", hide: true, of: (unit) => unit.event_type },
+  { title: "failed", kind: "time", of: (unit) => when(unit.failed) },
+  { title: "attempts", kind: "number", of: (unit) => unit.attempts },
+  { title: "type", kind: "place", of: (unit) => unit.event_type },
   { title: "key", kind: "place", of: (unit) => unit.key },
   { title: "error", of: (unit) => (unit.error || "").trimEnd().split("\n").pop() },
 ];

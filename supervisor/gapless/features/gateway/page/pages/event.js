@@ -89,9 +89,9 @@ function standing(topic, found, status) {
   };
   return table([
     { title: "group", kind: "place", of: (each) => el("a", { href: address(["groups", each.group, topic]) }, each.group) },
-    { title: "mode", kind: "place", hide: true, of: (each) => each.mode },
+    { title: "mode", kind: "place", of: (each) => each.mode },
     { title: "state", of: state },
-    { title: "attempts", kind: "number", hide: true, of: (each) => each.attempts && count(each.attempts) },
+    { title: "attempts", kind: "number", of: (each) => each.attempts && count(each.attempts) },
     { title: "reason", of: (each) => each.reason ?? "" },
   ], found.groups, { empty: `No group${session().asks_keys ? " that this key may see" : ""} reads the topic.` });
 }

@@ -145,10 +145,10 @@ function partitions(rows, work) {
   const columns = [
     { title: "partition", kind: "number", of: (row) => row.partition },
     !isShared && { title: "member", kind: "place", of: (row) => row.member || "nobody" },
-    !isShared && { title: "session", kind: "number", hide: true, of: (row) => by[row.partition]?.pid },
+    !isShared && { title: "session", kind: "number", of: (row) => by[row.partition]?.pid },
     !isShared && { title: "work", of: (row) => work.length > 0 && occupation(row, by[row.partition]) },
-    { title: "current offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
-    { title: "log end offset", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
+    { title: "current offset", kind: "number", of: (row) => count(row.current_offset) },
+    { title: "log end offset", kind: "number", of: (row) => count(row.log_end_offset) },
     { title: "lag", kind: "number", of: (row) => count(row.lag) },
     { title: "behind", kind: "number", of: (row) => (row.lag ? age(row.lag_s) : "–") },
     { title: "dead", kind: "number", of: (row) => count(row.dead_letters) },
@@ -175,7 +175,7 @@ const members = (rows) => table([
   { title: "state", of: (row) => el("span", { class: row.state === "active" ? null : "warn" }, row.state) },
   { title: "partitions", kind: "number", of: (row) => `${count(row.partitions)} of ${count(row.assigned)}` },
   { title: "heartbeat", kind: "number", of: (row) => `${age(row.heartbeat_s)} ago` },
-  { title: "up", kind: "number", hide: true, of: (row) => age(row.up_s) },
+  { title: "up", kind: "number", of: (row) => age(row.up_s) },
 ], rows, { empty: "No supervisor or client is a member of this group." });
 
 function filter({ group, topic }, takes) {

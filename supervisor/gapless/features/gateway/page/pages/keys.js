@@ -34,7 +34,7 @@ function keys({ main, signal }) {
       { title: "scopes", of: (each) => each.scopes.join(", ") },
       { title: "state", of: state },
       { title: "last used", of: (each) => when(each.last_used) || "never" },
-      { title: "made", hide: true, of: (each) => [when(each.created), ` by ${each.created_by}`] },
+      { title: "made", of: (each) => [when(each.created), ` by ${each.created_by}`] },
       { title: "", of: (each) => (!isOver(each) && revocation(each)) || "" },
     ],
     next: (last) => ({ before: last.key_id }),

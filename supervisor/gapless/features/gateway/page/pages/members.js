@@ -21,7 +21,7 @@ const COLUMNS = [
 function members({ main, signal }) {
   const live = el("div");
   const programs = el("div");
-  main.append(live, programs);
+  main.append(el("h1", {}, "Members"), live, programs);
   reading({ main: programs, signal }, "", [["Programs with sessions in the database", "/v1/programs", (all) => table([
     { title: "kind", of: (each) => each.kind },
     { title: "role", of: (each) => each.role },
@@ -31,7 +31,7 @@ function members({ main, signal }) {
   ], all, { empty: "None: not even this gateway has a session." })]]);
   return ({ members: all, evictions, taken_at: taken }) => {
     const rows = all.map((each) => ({ ...each, began: new Date(new Date(taken) - each.up_s * 1000).toISOString() }));
-    show(live, el("h1", {}, "Members"),
+    show(live,
       el("p", { class: "quiet" }, "A supervisor is named by its host and process. A member whose heartbeat is older than its time to live loses its partitions to the others."),
       table(COLUMNS, rows, { empty: "No supervisor is running: start gapless run." }),
       evictions.length > 0 && section("Given up lately", table([

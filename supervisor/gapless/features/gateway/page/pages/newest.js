@@ -2,7 +2,7 @@
 
 import { address } from "../address.js";
 import { exact, getEvents, path, stream } from "../api.js";
-import { cells, el, head, show } from "../dom.js";
+import { cells, el, head, say, show } from "../dom.js";
 import { chips, filterForm } from "../filter.js";
 import { short } from "../payload.js";
 import { when } from "../reading.js";
@@ -57,6 +57,7 @@ export function newest(topic, given, signal) {
   ];
   const body = el("tbody");
   const state = el("output", { class: "quiet" });
+  const waiting = el("span", { class: "quiet" }); // outside: no number is read aloud with each event
   const pause = el("button", { type: "button", "aria-pressed": "false" }, "Pause");
   const foot = el("div");
   const list = { body, columns, topic, rows: new Map(), older: new Map() };
@@ -68,9 +69,10 @@ export function newest(topic, given, signal) {
   let drawing = 0;
   const isPaused = () => pause.getAttribute("aria-pressed") === "true";
   const isAway = () => body.getBoundingClientRect().top < 0; // the reader is below the newest rows, which must not move
-  const say = () => {
-    const waiting = plural(skipped + arrived.length, "new event");
-    show(state, isPaused() ? `paused, ${waiting}` : isAway() && arrived.length ? `${waiting}, shown at the top of the list` : told);
+  const tell = () => {
+    const isHeld = isPaused() || (isAway() && arrived.length > 0);
+    say(state, isPaused() ? "paused" : isHeld ? "new events are shown at the top of the list" : told);
+    show(waiting, isHeld && plural(skipped + arrived.length, "new event"));
   };
   const draw = () => {
     drawing = 0;
@@ -81,7 +83,7 @@ export function newest(topic, given, signal) {
       for (const event of arrived.splice(0)) add(list, event, true);
       while (body.rows.length > ROWS) drop(list, body.lastChild);
     }
-    say();
+    tell();
     ending(list, foot, more);
   };
   const more = async () => {
@@ -100,7 +102,7 @@ export function newest(topic, given, signal) {
       if (!signal.aborted) show(foot, el("p", { class: "bad" }, error.message), isRead && el("button", { type: "button", onclick: more }, "Try again"));
       isFailed = isFirst;
       if (isFailed) told = ""; // the stream is refused for the same reason
-      say();
+      tell();
     }
   };
   pause.addEventListener("click", () => {
@@ -113,7 +115,7 @@ export function newest(topic, given, signal) {
   if (isLive) addEventListener("scroll", () => arrived.length && (drawing ||= setTimeout(draw, DRAW_MS)), { signal, passive: true });
   show(foot, el("p", { class: "quiet" }, "reading …"));
   begin();
-  return [filters(topic, given), isLive && el("div", { class: "buttons follows" }, pause, state), el("table", { class: "cards" }, head(columns), body), foot];
+  return [filters(topic, given), isLive && el("div", { class: "buttons follows" }, pause, state, waiting), el("table", { class: "cards" }, head(columns), body), foot];
 
   /** Follow first, then read: so no event is between them. */
   async function begin() {
@@ -135,7 +137,7 @@ export function newest(topic, given, signal) {
         drawing ||= setTimeout(draw, DRAW_MS);
       }, (text) => {
         told = text;
-        say();
+        tell();
         follows();
         if (isFailed && text === "live") more();
       }, signal).then(follows);

@@ -135,11 +135,11 @@ const events = ({ body, topic, query, signal }) => void body.append(...newest(to
 
 const groups = ({ body, topic }) => (status) => show(body, table([
   { title: "group", of: (each) => el("a", { href: groupHref(each) }, each.group) },
-  { title: "mode", hide: true, of: (each) => each.mode },
+  { title: "mode", of: (each) => each.mode },
   { title: "state", of: state },
   { title: "behind", kind: "number", of: (each) => count(each.lag) },
   { title: "oldest", kind: "number", of: (each) => (each.lag ? age(each.lag_s) : "–") },
-  { title: "catch up", kind: "number", hide: true, of: catchUp },
+  { title: "catch up", kind: "number", of: catchUp },
   { title: "ev/s", kind: "number", of: (each) => rate(each.handled_per_s) },
   { title: "dead", kind: "number", of: (each) => el("a", { href: address(["dead"], { group: each.group, topic }) }, count(each.dead_letters)) },
 ], status.groups.filter((each) => each.topic === topic), { href: groupHref, empty: "No group reads the topic." }));
@@ -150,9 +150,9 @@ const partitions = ({ body, topic, signal }) => {
       const rows = await get(path("topics", topic), {}, signal);
       show(body, table([
         { title: "partition", kind: "number", of: (each) => el("a", { href: address(["topics", topic], { at: each.partition }) }, each.partition) },
-        { title: "oldest offset", kind: "number", hide: true, of: (each) => count(each.log_start_offset) },
+        { title: "oldest offset", kind: "number", of: (each) => count(each.log_start_offset) },
         { title: "log end offset", kind: "number", of: (each) => count(each.log_end_offset) },
-        { title: "events", kind: "number", hide: true, of: (each) => count(each.events) },
+        { title: "events", kind: "number", of: (each) => count(each.events) },
         { title: "size, about", kind: "number", of: (each) => bytes(each.about_bytes) },
         { title: "state", of: (each) => each.state },
       ], rows, { dense: true }));
