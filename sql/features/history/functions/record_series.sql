@@ -1,5 +1,5 @@
 -- Write the rows of a minute: a part of record_history(); return their number. goes_on: the minute before was recorded.
--- share: this part of what grew since then is of this minute, the rest is of the next one. Groups that were moved since,
+-- share: this part of the growth since then is of this minute, the rest of the next one. Groups that were moved since,
 -- by a person or past events that retention dropped, have no count of handled events. A group that a transaction
 -- deletes is passed: this minute is as the one before, and the next one has no count.
 -- locks: the series whose numbers changed, and new groups and topics

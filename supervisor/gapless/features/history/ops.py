@@ -104,9 +104,9 @@ def history(  # noqa: PLR0913 - the filters
     """Return the past of a group, a topic, or all: the database first, then by topic and group.
 
     group: "" is topics without their groups, and with a topic of "" the database alone. since: a
-    timedelta ago, a time (one without a zone is UTC), or one of both as text, such as 6h. until:
-    as since; None: now. points: at most so many steps, of whole minutes each: 1 to 720. page: from
-    1, of at most 833 hours of all its courses: 34 courses of a day.
+    timedelta ago, a time (one without a zone is UTC), or one of both as text, such as 6h. until: a
+    timedelta ago, or as since; None: now. points: at most so many steps, of whole minutes each: 1
+    to 720. page: from 1, of at most 833 hours of all its courses: 34 courses of a day.
     Raises UsageError for a range that is empty or begins before the minutes that are kept, and a
     page behind the last one; RefusedError (GL404) for an unknown group or topic, and where no
     history is.
