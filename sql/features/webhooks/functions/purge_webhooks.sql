@@ -2,8 +2,8 @@
 -- attempts that are too old, some at a time. Returns the number of the remaining removed webhooks. A consumer may call
 -- it: it drops only webhooks that an operator has removed.
 -- locks: attempts, and the rows of removed webhooks and of their state that no other session has locked, then as
---   drop_group(). MUST wait for no row of webhook_state: a worker that notes and records locks it first, then shares its
---   webhook, because PostgreSQL checks a foreign key again where a transaction changes a row twice
+--   drop_group(). MUST wait for no row of webhook_state: a worker that notes and records locks it first, and shares its
+--   webhook then, because PostgreSQL checks a foreign key again where a transaction changes a row twice
 create or replace function gapless.purge_webhooks() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
