@@ -203,13 +203,13 @@ def test_the_pages_words_are_the_consoles() -> None:
 # The problems of the log below, in their order: the words, and the address on the page.
 PROBLEMS = (
     (r"1 event waits without an offset, for \d+ s, and no supervisor gives any: start gapless run, or gapless gateway", ""),
-    (r"dying/orders: 1 partition stopped: retrying: x: gapless doctor says what helps", "#/groups/dying/orders"),
+    (r"dying/orders: 1 partition stopped: retrying: x: it is tried again by itself until the cause is gone", "#/groups/dying/orders"),
     (r"idle/orders: nobody works on it, 1 behind: start gapless run with a handler of the group", "#/groups/idle/orders"),
     (r"schedule nightly: its zone is gone: gapless schedule add it anew, or gapless schedule remove it", "#/later"),
     (r"1 event of topic id 77, which nobody made: gapless topics adopt 77 NAME", ""),
     (r"capture of public\.bill: .*: gapless capture mend public\.bill", ""),
     (r"retention waits: it has events of topic id 77 .*: gapless retention shows the chunks", "#/retention"),
-    (r"resting/orders: 1 partition paused by \w+: lunch & \"more\": gapless resume resting ends it", "#/groups/resting/orders"),
+    (r"resting/orders: 1 behind, 1 partition paused by \w+: lunch & \"more\": gapless resume resting ends it", "#/groups/resting/orders"),
     (r"dying/orders: 1 dead letter: gapless dlq list --group dying", "#/dead?group=dying&states=dead"),
 )  # fmt: skip
 
