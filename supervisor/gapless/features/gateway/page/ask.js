@@ -40,8 +40,10 @@ export function ask(title, { text = "", fields = [], yes = "Yes", danger = false
   show(dialog, form);
   dialog.returnValue = "";
   dialog.showModal();
+  const leave = () => dialog.close("no"); // a question goes with its page
+  addEventListener("hashchange", leave, { once: true });
   return new Promise((done) => {
-    dialog.onclose = () => done(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map(([name, made]) => [name, made.value])) : null);
+    dialog.onclose = () => removeEventListener("hashchange", leave) || done(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map(([name, made]) => [name, made.value])) : null);
   });
 }
 
