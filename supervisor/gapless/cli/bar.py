@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import environ
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
@@ -11,6 +12,7 @@ from rich.text import Text
 
 _BAR_WIDTH = (5, 40)
 _WORDS_WIDTH = 60  # of all but the bar
+_SIZE = ("COLUMNS", "LINES")
 _NARROW = 72  # of a screen, in columns: below it there are words alone
 
 
@@ -57,7 +59,8 @@ def fitted(title: str, count: str, rate: str, left: str, width: int) -> str:
 
 def make_bar(title: str, total: int | None, words: Callable[[], tuple[str, str, str]]) -> Progress:
     """Return a bar on stderr, with one task, and words behind it; it vanishes when it stops."""
-    screen = _Screen(stderr=True)
+    # Rich would believe a stale size in the environment.
+    screen = _Screen(stderr=True, _environ={k: v for k, v in environ.items() if k not in _SIZE})
     least, most = _BAR_WIDTH
     wide = (
         TextColumn("{task.description}", markup=False),
