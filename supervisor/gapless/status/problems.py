@@ -16,7 +16,7 @@ from gapless.status.groups import GroupLine, group_lines
 from gapless.status.section import UNROUTED_AS_PROBLEM, StatusProblem, sections
 from gapless.status.snapshot import Presence, Snapshot, Standing
 from gapless.status.unsequenced import START, remedy_of_stuck, stuck, unsequenced
-from gapless.status.words import age, count, counted, some
+from gapless.status.words import count, counted, some
 
 OLD_TRANSACTION_S = 60.0
 ERROR_MAX = 160  # characters of an error: its partition has all of them
@@ -241,8 +241,7 @@ def _set_aside(snapshot: Snapshot, line: GroupLine) -> Iterator[StatusProblem]:
 def _old_transaction(snapshot: Snapshot) -> Iterator[StatusProblem]:
     server = snapshot.server
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
-        opened = f"transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"
-        said = f"{server.oldest_transaction or 'a client'}: {opened}"
+        said = f"{server.oldest_transaction or 'a client'}: transaction open, holds back vacuum"
         since_s = server.oldest_transaction_s
         own = (row for row in snapshot.partitions if server.oldest_transaction in _sessions(row))
         if (row := next(own, None)) is None:
@@ -251,7 +250,7 @@ def _old_transaction(snapshot: Snapshot) -> Iterator[StatusProblem]:
         place = f"{row.group_id}/{row.topic}"
         work = f"gapless groups work {place}"
         lag = _behind(each for each in snapshot.partitions if each.key[:2] == row.key[:2])
-        said = f"{place}: {lag}a worker has been in one transaction for {age(since_s)}"
+        said = f"{place}: {lag}a worker has been in one transaction"
         remedy, page = f"{work} shows the unit that takes so long", ("groups", *row.key[:2])
         yield StatusProblem(said, remedy, page=page, since_s=since_s, command=work)
 
