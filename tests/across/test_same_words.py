@@ -202,7 +202,7 @@ def test_the_pages_words_are_the_consoles() -> None:
 
 # The problems of the log below, in their order: the words, and the address on the page.
 PROBLEMS = (
-    (r"1 event waits without an offset, and no supervisor gives any: start gapless run, or gapless gateway", ""),
+    (r"1 event waits without an offset, for \d+ s, and no supervisor gives any: start gapless run, or gapless gateway", ""),
     (r"dying/orders: 1 partition stopped: retrying: x: it is tried again by itself until the cause is gone", "#/groups/dying/orders"),
     (r"idle/orders: nobody works on it, 1 behind: start gapless run with a handler of the group", "#/groups/idle/orders"),
     (r"schedule nightly: its zone is gone: gapless schedule add it anew, or gapless schedule remove it", "#/later"),
@@ -256,7 +256,7 @@ def test_page_and_console_name_the_same_problems(dsn: str, conn: Connection) -> 
     )
     of_page = json.loads(done.stdout)
     age = re.compile(
-        r", for (\d+m?s|\d+\.\ds|[\d.]+[mhd]): "
+        r", for (\d+ms|[\d.]+[smhd]): "
     )  # the page has it in a column of its own
     assert [text for text, _ in of_page] == [age.sub(": ", line, count=1) for line in shown]
     assert sum(bool(age.search(line)) for line in shown) > len(shown) / 2

@@ -43,7 +43,8 @@ def _wait(pending: Sequence[Pending]) -> str:
     events = sum(each.events for each in pending)
     wait = "event waits" if events == 1 else "events wait"
     at_least = "at least " if events >= COUNT_MAX else ""
-    return f"{at_least}{events:,} {wait} without an offset"
+    oldest_s = max(each.oldest_s for each in pending)
+    return f"{at_least}{events:,} {wait} without an offset, for {oldest_s:,.0f} s"
 
 
 def find_unsequenced(conn: Connection[Any]) -> str | None:
@@ -63,5 +64,4 @@ def find_unsequenced(conn: Connection[Any]) -> str | None:
     except psycopg.Error:
         return None
     waits = None if sequencer is None else unsequenced(sequencer, pending)
-    oldest_s = max((each.oldest_s for each in pending), default=0.0)
-    return waits and f"{waits}, for {oldest_s:,.0f} s: {START}"
+    return waits and f"{waits}: {START}"

@@ -332,7 +332,7 @@ def test_nothing_drives_the_terminal() -> None:
             replace(
                 look(sequencer_pid=None), pending=(Pending(topic="t", events=3, oldest_s=9.0),)
             ),
-            "3 events wait without an offset, and no supervisor gives any, for 9.0s: start gapless run",
+            "3 events wait without an offset, for 9 s, and no supervisor gives any: start gapless run",
         ),
         (
             with_server(look(), oldest_transaction_s=7200.0, oldest_transaction="psql"),

@@ -140,7 +140,7 @@ def test_a_sequencer_that_does_nothing_is_a_problem_while_its_session_lives() ->
     rests = replace(shot.sequencer, pid=7245, ran_ts=NOON - 2 * MINUTE)
     (found,) = to_document(replace(shot, sequencer=rests, pending=pending))["problems"]
     assert found["problem"] == (
-        "50 events wait without an offset, and the sequencer, session 7245, does nothing"
+        "50 events wait without an offset, for 88 s, and the sequencer, session 7245, does nothing"
     )
     assert found["is_bad"]
     assert found["command"] == "select pg_terminate_backend(7245)"
