@@ -255,9 +255,7 @@ def test_page_and_console_name_the_same_problems(dsn: str, conn: Connection) -> 
         [node, "--input-type=module", "-e", script], capture_output=True, text=True, check=True
     )
     of_page = json.loads(done.stdout)
-    age = re.compile(
-        r", for (\d+ms|[\d.]+[smhd]): "
-    )  # the page has it in a column of its own
+    age = re.compile(r", for (\d+ms|[\d.]+[smhd]): ")  # the page has it in a column of its own
     assert [text for text, _ in of_page] == [age.sub(": ", line, count=1) for line in shown]
     assert sum(bool(age.search(line)) for line in shown) > len(shown) / 2
     for (words, address), (text, link) in zip(PROBLEMS, of_page, strict=True):
