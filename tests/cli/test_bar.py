@@ -1,5 +1,6 @@
 """The bar of long work on a terminal: its words; none where nobody looks; a sane terminal after it."""
 
+import re
 import signal
 
 import pytest
@@ -69,6 +70,15 @@ def test_it_may_wait_for_the_first_thing() -> None:
     with in_terminal(PROGRAM, "0.1", "40", "late", shows="of 40 rows") as terminal:
         terminal.wait_for("end")
         assert " 0 of 40" not in terminal.plain
+
+
+def test_a_narrow_terminal_has_whole_words() -> None:
+    """The rate gives way to the count and the time left; none is a stump."""
+    with in_terminal(PROGRAM, "0.2", "163840", "bytes", shows="pid") as terminal:
+        terminal.resize(24, 40)
+        terminal.wait_for("left")
+        assert re.search(r"\d kB of 160 kB, \d+ rows? .*\d:\d\d left", terminal.plain)
+        assert "…" not in terminal.plain
 
 
 def test_it_needs_no_colour() -> None:

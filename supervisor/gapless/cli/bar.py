@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import environ
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
@@ -11,6 +12,8 @@ from rich.text import Text
 
 _BAR_WIDTH = (5, 40)
 _WORDS_WIDTH = 60  # of all but the bar
+_SIZE = ("COLUMNS", "LINES")
+_NARROW = 72  # of a screen, in columns: below it there are words alone
 
 
 class _Screen(Console):
@@ -32,15 +35,40 @@ class _Words(ProgressColumn):
         return Text(self._words()[self._number])
 
 
-def make_bar(title: str, total: int | None, words: Callable[[], tuple[str, ...]]) -> Progress:
+class _Fitted(ProgressColumn):
+    """As many of these texts as the screen has room for."""
+
+    def __init__(self, words: Callable[[], tuple[str, str, str]], screen: Console) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._words = words
+        self._screen = screen
+
+    def render(self, task: Task) -> Text:
+        return Text(fitted(task.description, *self._words(), self._screen.width))
+
+
+def fitted(title: str, count: str, rate: str, left: str, width: int) -> str:
+    """Join the texts; where they do not fit, the title goes first, then the rate; the end stays."""
+    for parts in ((title, count, rate, left), (count, rate, left), (count, left)):
+        text = " ".join(filter(None, parts))
+        if len(text) <= width:
+            return text
+    room = width - len(left) - 2
+    return f"{count[:room]}… {left}" if room > 0 else left[:width]
+
+
+def make_bar(title: str, total: int | None, words: Callable[[], tuple[str, str, str]]) -> Progress:
     """Return a bar on stderr, with one task, and words behind it; it vanishes when it stops."""
-    screen = _Screen(stderr=True)
+    # Rich would believe a stale size in the environment.
+    screen = _Screen(stderr=True, _environ={k: v for k, v in environ.items() if k not in _SIZE})
     least, most = _BAR_WIDTH
-    columns = [_Words(words, number) for number in range(3)]
-    bar = Progress(
+    wide = (
         TextColumn("{task.description}", markup=False),
         BarColumn(min(most, max(least, screen.width - _WORDS_WIDTH))),
-        *columns,
+        *(_Words(words, number) for number in range(3)),
+    )
+    bar = Progress(
+        *((_Fitted(words, screen),) if screen.width < _NARROW else wide),
         console=screen,
         transient=True,
         redirect_stdout=False,  # it is data

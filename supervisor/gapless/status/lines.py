@@ -10,6 +10,7 @@ from rich.text import Text
 
 from gapless.status.fitted import cut
 from gapless.status.problems import problems
+from gapless.status.section import StatusProblem
 from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 from gapless.status.view import At, Canvas, ConsoleState, Look
 from gapless.status.words import SEQUENCER, age, clean, count, counted, rate, some
@@ -20,6 +21,7 @@ WIDE = 100  # a narrower screen shows no age of pending events
 WARNINGS_MAX = 3
 SEPARATOR = "   "
 
+_SAYS_AGE = re.compile(r"\bfor \d")
 _MODULE = re.compile(r"^(?:\w+\.)+(?=\w+:)")  # of an exception: its own name is enough
 _NEWS_STYLES = {"error": "red", "dead letter": "yellow", "hand-over": "cyan"}
 
@@ -95,9 +97,15 @@ def warning_lines(look: Look, canvas: Canvas) -> Iterator[Text]:
     found = problems(look.snapshot)
     shown = found if canvas.height is None else found[:WARNINGS_MAX]
     for each in shown:
-        yield _said(str(each), "red" if each.is_bad else "yellow", canvas)
+        yield _said(_with_age(each), "red" if each.is_bad else "yellow", canvas)
     if more := len(found) - len(shown):
         yield Text(f"{canvas.glyphs.ellipsis} {some(more, 'more problem')}", style="dim")
+
+
+def _with_age(each: StatusProblem) -> str:
+    if each.since_s is None or _SAYS_AGE.search(each.problem):
+        return str(each)
+    return f"{each.problem}, for {age(each.since_s)}: {each.remedy}"
 
 
 def _said(text: str, style: str, canvas: Canvas) -> Text:

@@ -15,8 +15,8 @@ from gapless.db.schema import schema
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.section import UNROUTED_AS_PROBLEM, StatusProblem, sections
 from gapless.status.snapshot import Presence, Snapshot, Standing
-from gapless.status.unsequenced import START, unsequenced
-from gapless.status.words import age, count, counted, some
+from gapless.status.unsequenced import START, remedy_of_stuck, stuck, unsequenced
+from gapless.status.words import count, counted, some
 
 OLD_TRANSACTION_S = 60.0
 ERROR_MAX = 160  # characters of an error: its partition has all of them
@@ -44,10 +44,16 @@ def problems(snapshot: Snapshot) -> list[StatusProblem]:
 
 
 def _of_sequencer(snapshot: Snapshot) -> Iterator[StatusProblem]:
-    if waits := unsequenced(snapshot.sequencer, snapshot.pending):
-        since_s = snapshot.totals.pending_s
+    sequencer, since_s = snapshot.sequencer, snapshot.totals.pending_s
+    if waits := unsequenced(sequencer, snapshot.pending):
         yield StatusProblem(waits, START, is_bad=True, since_s=since_s, command="gapless run")
-    if snapshot.sequencer.needs_rebase:
+    if waits := stuck(sequencer, snapshot.pending, snapshot.server.taken_ts):
+        remedy = remedy_of_stuck(sequencer.pid or 0)
+        command = remedy.partition(":")[0]
+        yield StatusProblem(
+            waits, remedy, is_bad=True, page=("server",), since_s=since_s, command=command
+        )
+    if sequencer.needs_rebase:
         remedy = "its next sequencer run goes over all of it once"
         yield StatusProblem("this log came from another server", remedy, is_bad=True)
 
@@ -60,14 +66,16 @@ def _stopped(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[StatusP
                 for row in snapshot.partitions
                 if row.error is not None and row.key[:2] == line.key
             ]
-            why = (min(rows, key=_since).error or "").removeprefix("stopped: ")
+            first = min(rows, key=_since)
+            why = (first.error or "").removeprefix("stopped: ")
+            of = f"{_behind(rows)}{some(line.stopped, 'partition')}"
             yield StatusProblem(
-                f"{line.name}: {some(line.stopped, 'partition')} stopped: {why[:ERROR_MAX]}",
-                "gapless doctor says what helps",
+                f"{line.name}: {of} stopped: {why[:ERROR_MAX]}",
+                first.remedy or "gapless doctor says what helps",
                 is_bad=True,
                 page=_page(line),
                 since_s=_age(snapshot, (row.error_ts for row in rows)),
-                command="gapless doctor",
+                command="" if first.remedy else "gapless doctor",
             )
 
 
@@ -112,6 +120,12 @@ def _nobody(
 
 def _lag(rows: Iterable[Standing]) -> int:
     return sum(row.lag for row in rows)
+
+
+def _behind(rows: Iterable[Standing]) -> str:
+    """Return the beginning of a problem that ends with the words of others: how bad it is."""
+    lag = _lag(rows)
+    return f"{count(lag)} behind, " if lag else ""
 
 
 def _of_members(snapshot: Snapshot) -> Iterator[StatusProblem]:
@@ -186,7 +200,8 @@ def _paused(snapshot: Snapshot) -> Iterator[StatusProblem]:
     for (group_id, topic, pause), rows in paused.items():
         resume = f"gapless resume {group_id}"
         yield StatusProblem(
-            f"{group_id}/{topic}: {some(len(rows), 'partition')} paused by {pause or '?'}",
+            f"{group_id}/{topic}: {_behind(rows)}{some(len(rows), 'partition')} paused "
+            f"by {pause or '?'}",
             f"{resume} ends it",
             page=("groups", group_id, topic),
             since_s=_age(snapshot, (row.paused_ts for row in rows)),
@@ -226,14 +241,16 @@ def _set_aside(snapshot: Snapshot, line: GroupLine) -> Iterator[StatusProblem]:
 def _old_transaction(snapshot: Snapshot) -> Iterator[StatusProblem]:
     server = snapshot.server
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
-        opened = f"transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"
-        said = f"{server.oldest_transaction or 'a client'}: {opened}"
+        said = f"{server.oldest_transaction or 'a client'}: transaction open, holds back vacuum"
         since_s = server.oldest_transaction_s
         own = (row for row in snapshot.partitions if server.oldest_transaction in _sessions(row))
         if (row := next(own, None)) is None:
             yield StatusProblem(said, "end its session", since_s=since_s)
             return
-        work = f"gapless groups work {row.group_id}/{row.topic}"
+        place = f"{row.group_id}/{row.topic}"
+        work = f"gapless groups work {place}"
+        lag = _behind(each for each in snapshot.partitions if each.key[:2] == row.key[:2])
+        said = f"{place}: {lag}a worker has been in one transaction"
         remedy, page = f"{work} shows the unit that takes so long", ("groups", *row.key[:2])
         yield StatusProblem(said, remedy, page=page, since_s=since_s, command=work)
 

@@ -11,6 +11,15 @@ from uuid import UUID
 Key = tuple[str, str, int]
 """A partition of a group: group_id, topic, partition_id."""
 
+_REMEDIES = (
+    (
+        "retrying: blocked at ",
+        "correct the handler or the data: it continues by itself; or seek past the unit",
+    ),
+    ("retrying: slowed down: ", "correct the cause: it continues by itself"),
+    ("retrying: ", "it is tried again by itself until the cause is gone"),
+)  # by the beginning of an error
+
 State = Literal[
     "working",
     "waiting",
@@ -103,6 +112,12 @@ class Standing:
         if not self.is_held:
             return "lost"
         return "waiting" if self.waits_for else "working"
+
+    @property
+    def remedy(self) -> str:
+        """The remedy of its error; empty: the error names one itself, or there is none."""
+        error = self.error or ""
+        return next((said for begin, said in _REMEDIES if error.startswith(begin)), "")
 
     @property
     def is_troubled(self) -> bool:

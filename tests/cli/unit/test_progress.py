@@ -3,6 +3,7 @@
 import pytest
 
 from gapless.cli import progress
+from gapless.cli.bar import fitted
 from gapless.cli.progress import Steps
 
 
@@ -66,3 +67,18 @@ def test_events_of_an_earlier_call_are_no_rate(clock: list[float]) -> None:
         assert len(steps._course) == 1
         _looks(steps, clock, 700, for_s=1)
         assert steps.words() == ("700 of 1,000 events", "100/s", "0:03 left")
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (71, "copy 10 MB of 16 MB, 122,501 events 32,000/s 0:05 left"),
+        (50, "10 MB of 16 MB, 122,501 events 32,000/s 0:05 left"),
+        (40, "10 MB of 16 MB, 122,501 events 0:05 left"),
+        (30, "10 MB of 16 MB, 122… 0:05 left"),
+        (5, "0:05 "),
+    ],
+)
+def test_a_narrow_screen_keeps_the_count_and_the_time_left(width: int, shown: str) -> None:
+    words = ("10 MB of 16 MB, 122,501 events", "32,000/s", "0:05 left")
+    assert fitted("copy", *words, width) == shown

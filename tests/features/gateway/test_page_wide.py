@@ -124,7 +124,7 @@ def test_a_key_is_asked_for_in_the_page_which_goes_on(
         shows(page, "Sign in")
         assert page.evaluate("document.activeElement.name") == "key"
         enter(page, f"{reader.key}x")
-        shows(page, "the key counts not")
+        shows(page, "the key is unknown")
         go(page, "#/topics/orders", "Sign in")  # no other way leads past it
         go(page, "#/groups/billing/orders", "Sign in")
         enter(page, reader.key)
@@ -149,7 +149,7 @@ def test_a_key_is_asked_for_in_the_page_which_goes_on(
         page.reload()
         page.wait_for_selector("main button:has-text('Pause')")  # the browser has kept it
         ops.revoke_key(conn, operator.key_id)
-        shows(page, "the key counts not")
+        shows(page, "the key is unknown")
         page.wait_for_selector("#account button", state="detached")
         assert page.input_value("input[name=key]") == ""
 

@@ -336,7 +336,7 @@ def test_nothing_drives_the_terminal() -> None:
         ),
         (
             with_server(look(), oldest_transaction_s=7200.0, oldest_transaction="psql"),
-            "psql: transaction open for 2.0h, holds back vacuum",
+            "psql: transaction open, holds back vacuum, for 2.0h: end its session",
         ),
         (look(), "no supervisor is running: start gapless run"),
         (look(), "no group consumes anything yet"),
@@ -353,11 +353,11 @@ def test_nothing_drives_the_terminal() -> None:
         (look([standing(0, dead_letters=COUNT_MAX)]), "10k+"),
         (
             look([standing(0, None, target=None, group_id=f"g{n}", lag=9) for n in range(6)]),
-            "6 groups: nobody works on 6 of 6 partitions, 54 behind: start gapless run",
+            "6 groups: nobody works on 6 of 6 partitions, 54 behind, for ",
         ),
         (
             look([standing(0, paused_ts=NOON, pause="ann: bad deploy")]),
-            "billing/orders: 1 partition paused by ann: bad deploy: gapless resume billing ends it",
+            "billing/orders: 1 partition paused by ann: bad deploy, for 0s: gapless resume billing ends it",
         ),
         (
             look([standing(0, waiting=1)]),

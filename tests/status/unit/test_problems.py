@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -102,3 +103,46 @@ def test_a_problem_has_an_age_and_a_command(
 def test_a_stopped_partition_is_said_to_be_so_once() -> None:
     (found,) = to_document(look([standing(0, error="stopped: a hole")]))["problems"]
     assert found["problem"] == "billing/orders: 1 partition stopped: a hole"
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        ("retrying: blocked at billing/orders/0@17: KeyError: 'total'", "or seek past the unit"),
+        ("retrying: webhook shop: requests failed in a row", "tried again by itself"),
+        ("stopped: a hole", "gapless doctor says what helps"),
+    ],
+)
+def test_the_remedy_of_a_stopped_partition_fits_its_error(error: str, remedy: str) -> None:
+    (found,) = to_document(look([standing(0, error=error)]))["problems"]
+    assert remedy in found["remedy"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"paused_ts": NOON, "pause": "ann: lunch"},
+        {"error": "retrying: x"},
+        {"mode": "queue", "workers": 1},
+    ],
+)
+def test_a_problem_says_how_much_waits(change: dict[str, Any]) -> None:
+    shot = replace(_open("gapless/queue worker billing"), partitions=[])
+    rows = [standing(0, lag=30, **change), standing(1, lag=4, **change)]
+    found = to_document(replace(shot, partitions=rows))["problems"]
+    said = [each["problem"] for each in found]
+    assert any(each.startswith("billing/orders: 34 behind, ") for each in said), said
+
+
+def test_a_sequencer_that_does_nothing_is_a_problem_while_its_session_lives() -> None:
+    pending = (Pending(topic="t", events=50, oldest_s=88.0),)
+    shot = look()
+    rests = replace(shot.sequencer, pid=7245, ran_ts=NOON - 2 * MINUTE)
+    (found,) = to_document(replace(shot, sequencer=rests, pending=pending))["problems"]
+    assert found["problem"] == (
+        "50 events wait without an offset, for 88 s, and the sequencer, session 7245, does nothing"
+    )
+    assert found["is_bad"]
+    assert found["command"] == "select pg_terminate_backend(7245)"
+    works = replace(rests, ran_ts=NOON)
+    assert not to_document(replace(shot, sequencer=works, pending=pending))["problems"]

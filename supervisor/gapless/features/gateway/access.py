@@ -172,7 +172,7 @@ class Access:
         parts = key_parts(given) if self._asks_keys else None
         found = None if parts is None else await self._found(parts[0])
         if parts is None or found is None or not is_secret(found, parts[1]):
-            raise Problem(401, "the key counts not, or no more", headers=_ASK)
+            raise Problem(401, "the key is unknown, expired or revoked", headers=_ASK)
         return found
 
     async def _found(self, key_id: str) -> FoundKey | None:

@@ -206,4 +206,4 @@ def _name(subject: object) -> str:
 
 def _refused(why: str) -> Problem:
     asked = {"WWW-Authenticate": 'Bearer realm="gapless", error="invalid_token"'}
-    return Problem(401, f"the token counts not: {why}", headers=asked)
+    return Problem(401, f"the token is not valid: {why}", headers=asked)

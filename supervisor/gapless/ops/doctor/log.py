@@ -14,6 +14,7 @@ from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity, size_text
 from gapless.status.problems import END_OF_UPGRADE, mixed_versions
 from gapless.status.snapshot import COUNT_MAX, Presence, Snapshot, Standing
+from gapless.status.unsequenced import remedy_of_stuck
 
 _ALL_FAILS = "learn/failures.md, When everything fails"
 _STILL_S = 5.0  # an event may be without an offset for this time
@@ -134,7 +135,7 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
         remedy = "start a supervisor: gapless run"
         if sequencing.pid is not None:
             who = f"pid {sequencing.pid} is the sequencer, and gets nowhere"
-            remedy = "see the log of its supervisor, and gapless status"
+            remedy = remedy_of_stuck(sequencing.pid)
         text = f"{who}{waiting}, the oldest for {duration(look.totals.pending_s)}"
         yield fail("sequencer", text, remedy)
     elif sequencing.pid is None:
@@ -229,7 +230,8 @@ def _stopped(standing: Standing) -> Finding:
     level = warning if _is_tried(standing) else fail
     text = f"{standing.name} does not continue: {plain(standing.error or '')}"
     page = _ALL_FAILS if "slowed down" in text else "run/operations.md, When a partition stops"
-    return level("partitions", text, f"see docs/{page}")
+    remedy = f"{standing.remedy}; " if standing.remedy else ""
+    return level("partitions", text, f"{remedy}see docs/{page}")
 
 
 def _is_tried(standing: Standing) -> bool:

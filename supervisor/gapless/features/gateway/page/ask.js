@@ -42,8 +42,11 @@ export function ask(title, { text = "", fields = [], yes = "Yes", danger = false
   show(dialog, form, toast); // outside of an open dialog nothing is read aloud
   dialog.returnValue = "";
   dialog.showModal();
+  const leave = () => dialog.close("no"); // a question goes with its page
+  addEventListener("hashchange", leave, { once: true });
   return new Promise((done) => {
     dialog.onclose = () => {
+      removeEventListener("hashchange", leave);
       document.body.append(toast);
       if (!asker.isConnected) alike(document.getElementById("main"), what)?.focus({ preventScroll: true }); // it was drawn anew
       done(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map(([name, made]) => [name, made.value])) : null);

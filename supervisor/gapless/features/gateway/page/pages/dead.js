@@ -79,7 +79,8 @@ function groups(rows, asked, wanted, by) {
 function selection(rows, units, chosen, wanted, changing) {
   const there = new Map(units.map((unit) => [place(unit), unit]));
   for (const each of [...chosen.keys()]) there.has(each) ? chosen.set(each, there.get(each)) : chosen.delete(each);
-  if (units.length === 0) return el("p", { class: "empty" }, "Nothing was set aside.");
+  const isAny = wanted.states === "dead" && Object.values(wanted).filter(Boolean).length === 1;
+  if (units.length === 0) return el("p", { class: "empty" }, isAny ? "There are no dead letters." : "No unit fits the filter.");
   const bar = el("div");
   const boxes = units.map((unit) => el("input", { type: "checkbox", "aria-label": `choose ${place(unit)}`, onchange: (event) => choose([unit], event.target.checked) }));
   const whole = el("input", { type: "checkbox", "aria-label": "choose all of this page", onchange: (event) => choose(units, event.target.checked) });
