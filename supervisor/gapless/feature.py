@@ -44,6 +44,9 @@ class Declaration(Protocol):
 class PastReader(Protocol):
     """Reads the past of groups, as far as the database has it. Raises GaplessError without one."""
 
+    def record(self, conn: Connection[Any], /) -> float:
+        """Record the present minute; return the seconds to the next one. Raises psycopg.Error."""
+
     def lags(self, conn: Connection[Any], /) -> Mapping[tuple[str, str], Sequence[float | None]]:
         """Return the lag of the last hour's minutes, oldest first, by group and topic."""
 
@@ -107,7 +110,8 @@ class Feature:
     `gapless.ops`.
     sections: of a look (status, the console, metrics).
     page: the name of a package whose `page.js` is a room of the gateway's page.
-    past: the reader of what was recorded of groups, for status and the console; at most one.
+    past: the reader of the record of groups, for status and the console, and the gateway, which
+    also writes it where no sequencer is; at most one.
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     workers: children of a supervisor that need no lease. source: of handlers that come and go.

@@ -1,4 +1,4 @@
-"""The past of groups before the first look, where a feature has recorded it."""
+"""The past of groups before the first look, where a feature records it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ from gapless.errors import GaplessError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from psycopg import Connection
+
+
+MINUTE_S = 60.0
+
+
+def record_minute(conn: Connection[Any]) -> float:
+    """Record the present minute; return the seconds until the next one. Raises psycopg.Error."""
+    return next((make().record(conn) for make in feature.given(lambda each: each.past)), MINUTE_S)
 
 
 def recorded_lags(conn: Connection[Any]) -> Mapping[tuple[str, str], Sequence[float | None]]:

@@ -1,7 +1,9 @@
 -- name: record
--- The seconds until the next minute.
+-- The seconds until the next minute. keep_hours: null: as the last recording, at first 72.
 select 60 - extract(epoch from clock_timestamp())::numeric %% 60
-from gapless.record_history(%(keep_hours)s)
+from gapless.record_history(
+  coalesce(%(keep_hours)s::int, (select s.keep_hours from gapless.history_state s), 72)
+)
 
 -- name: state
 -- kept_hours: null: nothing was recorded yet; 0: switched off. series: those of the group and the topic.

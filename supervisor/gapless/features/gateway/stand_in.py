@@ -1,4 +1,7 @@
-"""Offsets for events published without a supervisor: the gateway gives them until one runs."""
+"""Offsets for events published without a supervisor: the gateway gives them until one runs.
+
+Meanwhile it also records the past of groups, so an outage of supervisors is in their charts.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,21 @@ from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.sessions import Sessions
 from gapless.features.gateway.trouble import RepeatedFailure
 from gapless.log.catch_up import stand_in
+from gapless.status.past import MINUTE_S, record_minute
 
 log = logging.getLogger("gapless.gateway")
 
 LOOK_S = 1.0
 ALONE_S = 0.1  # there are no notifications while only this gateway sequences
 RESTS = 4  # times the duration of a look: it is busy for at most a fifth of the time
+_FAILURES = (psycopg.Error, ConnectError, GaplessError, Problem)
 
 
 class StandIn:
     """Sequences while no supervisor does, and calls `grown` after it has given offsets.
 
-    It does nothing but log.catch_up, which any reader may call: any number of gateways do no harm,
-    and a session of a pooler is enough.
+    Any reader may call log.catch_up, and record a minute: any number of gateways do no harm, and a
+    session of a pooler is enough.
     """
 
     def __init__(self, sessions: Sessions, grown: Callable[[], object]) -> None:
@@ -37,6 +42,8 @@ class StandIn:
         self._rung = asyncio.Event()
         self._is_alone = False
         self._trouble = RepeatedFailure("events may get no offsets from this gateway")
+        self._minute_s = 0.0  # monotonic: when the next one is recorded
+        self._gap = RepeatedFailure("this gateway records no history")
 
     def ring(self) -> None:
         """Look at once, if no supervisor sequences: events were published."""
@@ -52,17 +59,31 @@ class StandIn:
             keeps_house = began_s - house_s >= LOOK_S
             try:
                 given = await self._sessions.run(partial(stand_in, keeps_house=keeps_house))
-            except (psycopg.Error, ConnectError, GaplessError, Problem) as error:
+            except _FAILURES as error:
                 self._trouble.note(error)
             else:
                 self._trouble.end()
                 self._note(is_alone=given is not None)
+                await self._record()
                 if given:
                     self._grown()
                     house_s = monotonic() if keeps_house else house_s
             await asyncio.sleep(min(RESTS * (monotonic() - began_s), ALONE_S))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._rung.wait(), ALONE_S if self._is_alone else LOOK_S)
+
+    async def _record(self) -> None:
+        """Record this minute, unless that was done, as a sequencer's process does."""
+        if not self._is_alone or monotonic() < self._minute_s:
+            return
+        wait_s = MINUTE_S
+        try:
+            wait_s = await self._sessions.run(record_minute)
+        except _FAILURES as error:
+            self._gap.note(error)
+        else:
+            self._gap.end()
+        self._minute_s = monotonic() + wait_s
 
     def _note(self, *, is_alone: bool) -> None:
         if is_alone and not self._is_alone:

@@ -12,8 +12,9 @@ from gapless.features.history.ops import FIELDS, MINUTES_MAX, POINTS, POINTS_MAX
 from gapless.ops.place import read_since
 
 EXAMPLES = """\
-Supervisors record each minute (historyHours: for how long it is kept); a time that nobody recorded
-is a gap. With --json: a number for each step, null where nothing was recorded.
+Supervisors record each minute (historyHours: for how long it is kept), or a gateway without one; a
+time that nobody recorded is a gap. With --json: a number for each step, null where nothing was
+recorded.
 
 examples:
   gapless history

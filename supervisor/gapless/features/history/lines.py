@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from gapless.features.history.ops import Course, Numbers, Past, history
+from gapless.features.history.record import record
 from gapless.ops.text import ONLY_JSON
 from gapless.status.words import PLAIN, UNICODE, sparkline
 
@@ -73,7 +74,11 @@ def course_lines(past: Past) -> Sequence[CourseLine]:
 
 
 class RecordedPast:
-    """The past of groups, for status and the console."""
+    """The past of groups, for status, the console and a gateway that sequences."""
+
+    def record(self, conn: Connection[Any]) -> float:
+        """Record the present minute; return the seconds until the next one."""
+        return record(conn, None)
 
     def lags(self, conn: Connection[Any]) -> Mapping[tuple[str, str], Numbers]:
         """Return the lag of the last hour's minutes, oldest first, by group and topic."""

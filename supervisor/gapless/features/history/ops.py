@@ -117,7 +117,7 @@ def history(  # noqa: PLR0913 - the filters
     (state,) = rows(conn, _State, query("history", "state"), group=group, topic=topic)
     if not state.kept_hours:
         raise RefusedError(
-            "there is no history yet: gapless run writes it each minute"
+            "there is no history yet: gapless run writes it each minute, or a gateway without one"
             if state.kept_hours is None
             else "there is no history: it is switched off (historyHours: 0)",
             sqlstate="GL404",
