@@ -64,7 +64,7 @@ def test_from_causes_to_a_redrive_until_it_is_handled(
     shows(page, "60 units")
     # Another program discards one of them under the question: refused, in a sentence.
     page.click("button:text-is('Redrive all of these')")
-    shows(page, "Redrive 60 units of billing/orders?", "dialog")
+    shows(page, "Redrive 60 units of billing/orders, cause ", "dialog")
     late = ops.list_units(conn, ops.DlqFilter(event_type="late"))
     ops.discard_unit(conn, late[-1].place, reason="a test")
     page.click("dialog button[value=yes]")

@@ -237,6 +237,14 @@ def test_a_test_event_is_checked_and_its_place_is_told(
     shown = page.inner_text("dl")
     assert HOSTILE in shown
     assert "a person" in shown
+    ensure_topic(conn, "copies", partitions=1)
+    page.click("button:text-is('Publish again …')")
+    page.fill("dialog input[name=topic]", "copies")
+    page.click("dialog button[value=yes]")
+    page.click("main p:has-text('Published at') a")
+    shows(page, "copies/0@1", "h1")
+    assert '"total": 1.50' in page.inner_text(".payload")
+    assert page.inner_text("dl dd:nth-of-type(1)") == HOSTILE
 
 
 def test_topics_are_created_altered_and_found(page: Any, conn: Connection, orders: Topic) -> None:

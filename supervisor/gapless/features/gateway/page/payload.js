@@ -14,7 +14,7 @@ const TEXT_CHARACTERS = 200_000; // of a text, at a time: a browser stands still
 const whole = (text, at) => (text.codePointAt(at - 1) > 0xffff ? at + 1 : at);
 
 /** JSON as text; of a payload that is nested too deep for JavaScript a sentence. */
-function written(value, indent) {
+export function written(value, indent) {
   try {
     return JSON.stringify(value, null, indent) ?? "null";
   } catch (error) {

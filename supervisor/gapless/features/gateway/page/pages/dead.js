@@ -21,6 +21,7 @@ const FIELDS = [
   { name: "type", title: "type" }, { name: "since", title: "since (time, 2h, 7d)" }, { name: "until", title: "until (time)" },
 ];
 const CAUSE = { name: "cause", title: "cause" }; // chosen in the table of causes
+const FILTER_CHARACTERS = 100; // of a value, in a question
 const href = (unit) => address(["dead", unit.group, unit.topic, unit.partition, unit.offset]);
 const place = (unit) => `${unit.group}/${unit.topic}/${unit.partition}@${unit.offset}`;
 
@@ -116,7 +117,8 @@ const some_of = (units) => ({ title: `the ${plural(units.length, "chosen unit")}
 function all_of(rows, wanted) {
   const total = rows[0]?.total || 0;
   const many = total > CHANGED_MAX ? `the newest ${count(CHANGED_MAX)} of ${plural(total, "unit")}` : plural(total, "unit");
-  return { title: "all of these", said: `${many} of ${listed(names(rows))}`, body: { ...wanted, expected: total } };
+  const only = [...FIELDS.slice(2), CAUSE].filter(({ name }) => wanted[name]).map(({ name, title }) => `, ${title.split(" (")[0]} ${wanted[name].slice(0, FILTER_CHARACTERS)}`);
+  return { title: "all of these", said: `${many} of ${listed(names(rows))}${only.join("")}`, body: { ...wanted, expected: total } };
 }
 
 function changes({ title, said, body }, changing) {

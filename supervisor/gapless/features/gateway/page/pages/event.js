@@ -5,6 +5,7 @@ import { get, getEvents, path, session } from "../api.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { copyButton, payload, SHOWN_CHARACTERS } from "../payload.js";
 import { when } from "../reading.js";
+import { publishingAgain } from "./publish.js";
 import { bytes, count, plural } from "../words.js";
 
 const CHAIN_UNITS = 100;
@@ -51,12 +52,14 @@ function parts(topic, found, groups, signal, all) {
     return el("span", { class: "quiet", title: why }, title);
   };
   const by = (name, value) => value !== null && el("a", { href: address(["topics", topic], { [name]: value }) }, value);
+  const published = el("div", { "aria-live": "polite" });
   const far = event.key === null ? "it has no key" : "none among 5000 events";
   return [
     el("nav", { class: "buttons follows", "aria-label": "other events" },
       at(found.previous, "← previous", "it is the oldest"), at(found.next, "next →", "it is the newest"),
       at(found.previous_of_key, "← previous of the key", far), at(found.next_of_key, "next of the key →", far),
-      copyButton("Copy place", () => place)),
+      copyButton("Copy place", () => place), publishingAgain(topic, event, published)),
+    published,
     facts([
       ["key", by("key", event.key) || "–"],
       ["type", by("types", event.event_type) || "–"],

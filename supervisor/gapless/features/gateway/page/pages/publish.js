@@ -1,12 +1,13 @@
-// A test event: asked for in a dialog, checked before it is sent, and its place told as a link.
+// A test event, or one that is published again: asked for in a dialog, checked before it is sent, and its place told as a link.
 
 import { address } from "../address.js";
 import { exact, post, path, session } from "../api.js";
 import { ask } from "../ask.js";
 import { el, show } from "../dom.js";
+import { written } from "../payload.js";
 import { plural } from "../words.js";
 
-const drafts = new Map(); // by topic: the newest try, to be tried again
+const drafts = new Map(); // by topic, or by the place of an event: the newest try, to be tried again
 
 /** Whether a scope lets its bearer publish to a topic; a * at its end stands for any end. */
 function allows(scope, topic) {
@@ -38,11 +39,25 @@ function check(name, complaint) {
 /** A button that publishes an event; result: an element for its place, or the reason of a refusal. */
 export function publishing(topic, result) {
   if (!mayPublish(topic)) return null;
+  return button("Publish an event …", `Publish an event to ${topic}?`, [], topic, { topic, payload: "{}" }, result);
+}
+
+/** A button that publishes an event once more, to its topic or another one; null where its payload was cut, or it was for one group. */
+export function publishingAgain(topic, event, result) {
+  const may = !session().asks_keys || session().scopes.some((scope) => scope.startsWith("publish:"));
+  if (!may || event.payload_begins !== undefined || Object.keys(event.headers || {}).some((name) => name.startsWith("gapless-"))) return null;
+  const draft = { topic, payload: written(event.payload, 2), key: event.key, event_type: event.event_type, headers: event.headers ? written(event.headers) : "" };
+  const place = `${topic}/${event.partition}@${event.offset}`;
+  return button("Publish again …", `Publish ${place} again?`, [{ name: "topic", title: "topic", required: true }], place, draft, result);
+}
+
+function button(title, question, more, name, first, result) {
   return el("button", { type: "button", onclick: async () => {
-    const draft = drafts.get(topic) || { payload: "{}" };
-    const answer = ask(`Publish an event to ${topic}?`, {
+    const draft = drafts.get(name) || first;
+    const answer = ask(question, {
       text: "Every group of the topic handles it, as any other event.",
       fields: [
+        ...more.map((field) => ({ ...field, value: draft[field.name] })),
         { name: "payload", title: "payload: JSON", rows: 8, value: draft.payload },
         { name: "key", title: "key", value: draft.key },
         { name: "event_type", title: "type", value: draft.event_type },
@@ -54,13 +69,13 @@ export function publishing(topic, result) {
     check("headers", headers);
     const given = await answer;
     if (given === null) return;
-    drafts.set(topic, given);
+    drafts.set(name, { ...first, ...given });
     try {
-      show(result, el("p", {}, await publish(topic, given)));
+      show(result, el("p", {}, await publish(given.topic || first.topic, given)));
     } catch (error) {
       show(result, el("p", { class: "bad" }, error.message));
     }
-  } }, "Publish an event …");
+  } }, title);
 }
 
 async function publish(topic, { payload, key, event_type: type, headers: more }) {
