@@ -129,12 +129,15 @@ def _behind(rows: Iterable[Standing]) -> str:
 
 
 def _of_members(snapshot: Snapshot) -> Iterator[StatusProblem]:
+    if all(each.condition in (*_CONDITIONS, "revoked") for each in snapshot.members):
+        remedy = "start another gapless run: nobody else takes its partitions"
+    else:
+        remedy = "the others take its partitions when its time to live is over"
     for member in snapshot.members:
         if member.revoked_role is not None:
             yield StatusProblem(member.revoked, member.remedy)
         elif member.condition in _CONDITIONS:
             said = f"{member.kind} {member.name} is {member.condition}"
-            remedy = "the others take its partitions when its time to live is over"
             yield StatusProblem(said, remedy, since_s=member.beat_s)
     if (mixed := mixed_versions(snapshot.members)) is not None:
         said, since_s = mixed

@@ -146,3 +146,16 @@ def test_a_sequencer_that_does_nothing_is_a_problem_while_its_session_lives() ->
     assert found["command"] == "select pg_terminate_backend(7245)"
     works = replace(rests, ran_ts=NOON)
     assert not to_document(replace(shot, sequencer=works, pending=pending))["problems"]
+
+
+@pytest.mark.parametrize(
+    ("names", "remedy"),
+    [(["host-a"], "start another gapless run"), (["host-a", "host-b"], "the others take")],
+)
+def test_the_remedy_of_a_silent_member_knows_whether_there_are_others(
+    names: list[str], remedy: str
+) -> None:
+    ages = {"host-a": 99.0, "host-b": 1.0}
+    shot = look([standing(0)], members=[presence(name, beat_s=ages[name]) for name in names])
+    (found,) = (each for each in to_document(shot)["problems"] if "is silent" in each["problem"])
+    assert found["remedy"].startswith(remedy)
