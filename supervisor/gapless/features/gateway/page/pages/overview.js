@@ -111,8 +111,8 @@ function lately({ dead_letters: letters, evictions }) {
   ].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 10);
   const columns = [
     { title: "at", kind: "time", of: (line) => when(line.at) },
-    { title: "what", of: (line) => line.what },
-    { title: "why", of: (line) => line.why },
+    { title: "place", of: (line) => line.what },
+    { title: "error", of: (line) => line.why },
   ];
   return lines.length > 0 && section("Last errors", table(columns, lines));
 }
