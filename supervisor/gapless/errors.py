@@ -165,13 +165,17 @@ class ReceiptError(GaplessError):
 
 
 class BlockedError(GaplessError):
-    """Under onFailure block: the unit at `place` failed, and none may pass it; try again later."""
+    """Under onFailure block: the unit at `place` failed, and none may pass it; try again later.
 
-    def __init__(self, place: str, error: BaseException | str) -> None:
+    first_offset: the unit's; 0: units are not to blame.
+    """
+
+    def __init__(self, place: str, error: BaseException | str, first_offset: int = 0) -> None:
         kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
         super().__init__(f"blocked at {place}: {kind}{error}")
         self.place = place
         self.error = error
+        self.first_offset = first_offset
 
 
 class UnreadyError(BlockedError):

@@ -53,7 +53,8 @@ def test_pause_and_resume(gapless, orders) -> None:
     assert row["state"] == "paused"
     assert row["pause"].endswith(": bad \x1b deploy")
     assert row["paused_at"] is not None
-    assert re.search(r"paused by \w+: bad \? deploy: gapless resume billing", gapless("status").out)
+    said = r"paused by \w+: bad \? deploy, for \d\S+: gapless resume billing"
+    assert re.search(said, gapless("status").out)
     assert gapless("groups", "--json").json[0]["state"] == "Paused"
     found = [line for line in gapless("doctor").out.splitlines() if "paused" in line]
     assert len(found) == 1

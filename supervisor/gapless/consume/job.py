@@ -161,7 +161,7 @@ class Job:
         place = f"{self.assignment.partition}@{first_offset}"
         cause = excuse_of(error, self.terms.delivery)
         if cause is None or not self._is_patient:
-            return BlockedError(place, error)
+            return BlockedError(place, error, first_offset)
         return UnreadyError(place, cause)
 
     @property

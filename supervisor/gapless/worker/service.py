@@ -68,9 +68,8 @@ class Service:
         """Wait longer each time while the environment, or the policy, prevents success."""
         wait_s = self.retries.failed()
         attempt = self.retries.failures
-        if isinstance(error, BlockedError):
-            at = int(error.place.rpartition("@")[2])
-            self.blocked_at = min(self.blocked_at or at, at)
+        if isinstance(error, BlockedError) and error.first_offset:
+            self.blocked_at = min(self.blocked_at or error.first_offset, error.first_offset)
         if attempt in (1, 3, 10) or attempt % 30 == 0:
             why = why_refused(self.shared.conn, error)
             log.warning("%s: will try again: %s", self.partition, why)
