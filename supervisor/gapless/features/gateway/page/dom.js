@@ -50,7 +50,7 @@ export function say(element, ...children) {
 /** Elements that can have the focus. */
 export const focusable = (element) => [...element.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")];
 
-/** The element that is now what this one was. */
+/** The element that stands for this one after it was drawn anew. */
 export const alike = (element, chosen) => focusable(element).find((each) => identity(each) === chosen);
 
 /** What an element is after it was drawn anew: its row, by where that leads or by its first cell, and its words. */
