@@ -42,7 +42,6 @@ class StandIn:
         self._rung = asyncio.Event()
         self._is_alone = False
         self._trouble = RepeatedFailure("events may get no offsets from this gateway")
-        self._minute_s = 0.0  # monotonic: when the next one is recorded
         self._gap = RepeatedFailure("this gateway records no history")
 
     def ring(self) -> None:
@@ -52,6 +51,13 @@ class StandIn:
 
     async def run(self) -> None:
         """Look until cancelled."""
+        recording = asyncio.create_task(self._record())  # beside: its waits delay no offset
+        try:
+            await self._give_offsets()
+        finally:
+            recording.cancel()
+
+    async def _give_offsets(self) -> None:
         house_s = -LOOK_S  # monotonic: the time of the last housekeeping
         while True:
             self._rung.clear()
@@ -64,7 +70,6 @@ class StandIn:
             else:
                 self._trouble.end()
                 self._note(is_alone=given is not None)
-                await self._record()
                 if given:
                     self._grown()
                     house_s = monotonic() if keeps_house else house_s
@@ -73,17 +78,18 @@ class StandIn:
                 await asyncio.wait_for(self._rung.wait(), ALONE_S if self._is_alone else LOOK_S)
 
     async def _record(self) -> None:
-        """Record this minute, unless that was done, as a sequencer's process does."""
-        if not self._is_alone or monotonic() < self._minute_s:
-            return
-        wait_s = MINUTE_S
-        try:
-            wait_s = await self._sessions.run(record_minute)
-        except _FAILURES as error:
-            self._gap.note(error)
-        else:
-            self._gap.end()
-        self._minute_s = monotonic() + wait_s
+        """Record each minute, unless that was done, as a sequencer's process does."""
+        while True:
+            wait_s = LOOK_S
+            if self._is_alone:
+                try:
+                    wait_s = await self._sessions.run(record_minute)
+                except _FAILURES as error:
+                    self._gap.note(error)
+                    wait_s = MINUTE_S
+                else:
+                    self._gap.end()
+            await asyncio.sleep(wait_s)
 
     def _note(self, *, is_alone: bool) -> None:
         if is_alone and not self._is_alone:
