@@ -41,6 +41,17 @@ def test_a_living_member_is_left_alone(cast: Cast) -> None:
     assert cast.members() == {a.member_id, b.member_id}
 
 
+def test_a_session_that_shares_the_group_stops_no_plan(cast: Cast) -> None:
+    """As a recording of the history does: nobody else would plan for the one that drains."""
+    a, b = cast.member("a"), cast.member("b")
+    b.sync()
+    recorder = cast.session("recorder")
+    with recorder.transaction():
+        recorder.execute("select from gapless.consumer_group for key share")
+        a.drain()
+        assert {cast.lease("target", p) for p in range(4)} == {b.member_id}
+
+
 def test_a_dead_one_without_workers_is_evicted_at_the_first_look(cast: Cast) -> None:
     a, b = cast.member("a", timing=GRACEFUL), cast.member("b")
     a.sync()

@@ -1,8 +1,8 @@
 -- Bring the plan of a group (for one topic) up to date with its members. Any member may call it. Returns true when
 -- leases changed; null when another session is planning right now.
--- locks: the consumer_group row (skipped when busy), then guard_planning, so that two groups
---   that are planned at once do not fill one member's capacity twice, then lease rows. Waits for
---   no worker.
+-- locks: the consumer_group row (skipped when busy; not for sessions that only share its key, such as a recording of
+--   the history: nobody else would plan), then guard_planning, so that two groups that are planned at once do not fill
+--   one member's capacity twice, then lease rows. Waits for no worker.
 create or replace function gapless.sync(_group_id text, _topic_id int) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -13,7 +13,7 @@ declare
 begin
   select * into grp from gapless.consumer_group g
   where g.group_id = _group_id and g.topic_id = _topic_id
-  for update skip locked;
+  for no key update skip locked;
   if not found then
     return null;
   end if;
