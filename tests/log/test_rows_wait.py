@@ -34,7 +34,7 @@ def shared(module_dsn: str) -> Iterator[Connection[Any]]:
 
 @pytest.fixture
 def told(shared: Connection[Any], module_dsn: str) -> UUID:
-    """What was published: a has handled it, b has not."""
+    """A transaction that a has handled, and b has not."""
     transaction_id = publish(shared, "orders", {"n": 1})
     drain(module_dsn, handler(topic="orders", group="a")(lambda unit, conn: None))
     return transaction_id

@@ -10,7 +10,7 @@ from support.browser import IN_BROWSER, go, goes_to, shows, yes
 from support.fleet import until
 
 pytestmark = IN_BROWSER
-# What a screen reader says: the words of a live region each time when they were written, same or not.
+# The words of a screen reader: those of a live region, each time when they were written, same or not.
 LISTEN = """
 window.aloud = [];
 new MutationObserver((changes) => {
@@ -24,7 +24,7 @@ FOCUSED = "(document.activeElement.textContent || document.activeElement.id).tri
 
 
 def heard(page: Any) -> list[str]:
-    """Return what was said since the last call."""
+    """Return the words that were said since the last call."""
     return list(page.evaluate("window.aloud.splice(0)"))
 
 
